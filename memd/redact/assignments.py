@@ -474,6 +474,10 @@ def _behind(
         return None
     if not _fits(sep, value, line):
         return None
+    # Neither is prose: the flag of a command, and the keys and values that connect to a database.
+    connects = _CONNECTS.match(value.rest) is not None
+    if head[0] == "=" and (connects or (name.startswith("--") and not value.text.isupper())):
+        value = msgspec.structs.replace(value, rest="", quoted=value.quoted or connects)
     spoken = (
         (sep in {":", "：", "->", "→"} or "一" <= sep[0] <= "鿿")
         and not value.quoted
@@ -488,6 +492,9 @@ def _behind(
     return _judged(
         value, strength, shouts=shouts and sep in {"=", ":=", "?=", ":"}, spoken=spoken, alone=alone
     )
+
+
+_CONNECTS = re.compile(r"[ ](?:host|hostaddr|port|user|dbname|sslmode|connect_timeout|application_name)=")
 
 
 def _fits(sep: str, value: secret_values.SecretValue, line: str) -> bool:

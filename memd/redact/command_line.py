@@ -14,7 +14,7 @@ _APART: dict[str, tuple[str, ...]] = {
         "sshpass", "mongo", "psexec", "docker login", "podman login", "helm registry", "az login", "az ad", "az acr", "rabbitmqadmin",
         "impala", "cqlsh", "clickhouse-client", "twine", "rdesktop", "freerdp", "ncftp", "useradd", "usermod",
     ),
-    "P": ("sqlcmd", "osql", "isql", "bcp", "ipmitool", "zip", "tsql", "snmp"),
+    "P": ("sqlcmd", "osql", "isql", "bcp", "ipmitool", "zip", "tsql", "snmp", "mosquitto_"),
     "a": ("redis-cli", "valkey-cli"),
     "w": ("ldap",),
     "k": ("openssl", "ossutil", "obsutil", "cosutil", "coscli"),
@@ -223,9 +223,9 @@ _CHARS_OF_STATE = 600  # characters around the name of the resource
 _ECHO = re.compile(
     r"""(?:echo|printf)[ ](?:-[neE]{1,3}[ ])?(?P<quote>["'])?(?P<user>[\w.-]{1,40}:)?(?P<secret>(?(quote)[^"'\n]{3,200}|[^\s"'|]{3,200}))(?(quote)["'])[ ]?\|[ ]?(?:[^\s|]{1,40}[ ]){0,6}\Z"""
 )
-_TAKES = re.compile(r"chpasswd|passwd[ ]--stdin|--?password-stdin|--with-token|-S[ ]")
+_TAKES = re.compile(r"chpasswd|kinit\b|passwd[ ]--stdin|--?password-stdin|--with-token|-S[ ]")
 # The text before its anchor.
-_TAKES_BEFORE = {"p": ("ch", "--", "-"), "w": ("--",), " ": ()}
+_TAKES_BEFORE = {"p": ("ch", "--", "-"), "w": ("--",), "k": (), " ": ()}
 
 
 def _piped(text: str, at: int) -> Span | None:
@@ -285,7 +285,9 @@ def _sql(text: str, at: int) -> Span | None:
     if match is None or secret_values.is_reference(match["secret"]):
         return None
     is_one = (
-        secret_values.is_strong(match["secret"]) or _OF_USERS.search(text[max(0, at - 120) : at]) is not None
+        (text[at : at + 10].isupper() and match["secret"].lower() not in _PLACEHOLDERS)
+        or secret_values.is_strong(match["secret"])
+        or _OF_USERS.search(text[max(0, at - 120) : at]) is not None
     )
     return match.span("secret") if is_one else None
 
@@ -394,7 +396,7 @@ RULES = (
         (":5432:", ":5433:", ":5434:", ":5439:", ":6432:", ":15432:", ":26257:", ":*:"),
         _secret_of(_PGPASS),
     ),
-    Rule("piped", "password", ("passwd", "password-stdin", "with-token", " -s "), _piped),
+    Rule("piped", "password", ("passwd", "password-stdin", "with-token", "kinit", " -s "), _piped),
     Rule("server-auth", "password", ("auth",), _sent_to_server, skips_prose=True),
     Rule("server-user", "password", ("user ",), _secret_of(_USER_PASS)),
     Rule("server-login", "password", ("login",), _secret_of(_IMAP)),
@@ -472,6 +474,21 @@ RULES = (
         _behind(
             r"(?:(?<=\n)|(?<![^\n]))enable[ ](?:password|secret)[ ](?:level[ ][0-9]{1,2}[ ])?(?=(?-i:[A-Z]?[a-z]{2,}[A-Z][a-zA-Z]{3,40})[ ]{0,2}(?:\n|\Z))"
         ),
+    ),
+    Rule(
+        "wifi-connect",
+        "password",
+        ("nmcli",),
+        _behind(
+            r"nmcli[ ](?:-\S{1,20}[ ]){0,3}d(?:ev(?:ice)?)?[ ]wifi[ ]connect[ ](?:\"[^\"\n]{1,60}\"|'[^'\n]{1,60}'|\S{1,60})[ ]password[ ]"
+        ),
+    ),
+    Rule("archive-password", "password", ("rar ",), _behind(r"rar[ ][^\n|;&]{1,80}?[ ]-hp")),
+    Rule(
+        "here-password",
+        "password",
+        ("kinit", "vncpasswd", "chpasswd", "smbpasswd"),
+        _behind(r"(?:kinit|vncpasswd|chpasswd|smbpasswd)\b[^\n<|;]{0,60}<<<[ ]?(?:[\"']?[\w.-]{1,40}:)?"),
     ),
     Rule("sudo-given", "password", ("sudo -s",), _behind(r"sudo[ ]-S\b[^\n<]{0,80}<<<[ ]?")),
     Rule(

@@ -1,4 +1,7 @@
-"""Finds passphrases of words: four or more of the words that wallets and generators draw from, behind a label in any language."""
+"""Finds passphrases of words: four or more of the words that wallets and generators draw from, behind a label in any language.
+
+Behind a word for passphrases, in quotes or from a colon to the end of the line, any three or more words are one that are no sentence.
+"""
 
 import re
 
@@ -42,7 +45,42 @@ def _worded(text: str, at: int) -> Span | None:
     return match.span("secret") if words <= words_of("english") else None
 
 
+_OF_ANY_WORDS = SECRET_WORDS.plain.phrases
+_ANY_WORDS = re.compile(
+    rf"(?:{either(_OF_ANY_WORDS)})[^\n:：=\"'“„«「]{{0,30}}?(?P<by>[ ]?[:：=]|[ ](?:ist|lautet|est|es|é|è|is|это)(?=[ ])|[はは](?=[「『])|(?=[ ][\"“„«]))[ ]{{0,3}}"
+    r"(?:[\"“„«][ \u00a0]?(?P<quoted>[^\W\d_]{2,14}(?:[ -][^\W\d_]{1,14}){2,9})[ \u00a0]?[\"”“»]|[「『](?P<kana>[一-鿿々ぁ-ヿー]{5,20})[」』]"
+    r"|(?P<bare>[^\W\d_]{3,14}(?:[ ][^\W\d_]{2,14}){2,7})(?=[.]?[ \t]{0,4}(?:\n|\Z)))",
+    re.IGNORECASE,
+)
+
+
+def _of_any_words(text: str, at: int) -> Span | None:
+    match = _ANY_WORDS.match(text, at)
+    if match is None:
+        return None
+    if match["kana"]:
+        return match.span("kana")
+    group = "bare" if match["quoted"] is None else "quoted"
+    said = re.split("[ -]", match[group].lower())
+    if len(frozenset(said)) < len(said) or not secret_values.SENTENCE_WORDS.isdisjoint(said):
+        return None
+    of_sentences = [word in SECRET_WORDS.plain.function_words for word in said]
+    if of_sentences[0] or sum(of_sentences) > 2:
+        return None
+    if group == "quoted":
+        return (
+            match.span(group) if secret_values.is_phrase(match[group]) or not match[group].isascii() else None
+        )
+    # English has more words that speak of passwords; so two of three must be those that phrases are drawn from.
+    is_english = len(words_of("english") & frozenset(said)) * 2 >= len(said)
+    is_one = secret_values.HARMLESS_WORDS.isdisjoint(said) and len(said) - sum(of_sentences) >= (
+        3 if is_english else 4 - (sum(of_sentences) > 1)
+    )
+    return match.span(group) if is_one else None
+
+
 RULES = (
+    Rule("passphrase-of-any-words", "password", _OF_ANY_WORDS, _of_any_words),
     Rule(
         "passphrase-of-words",
         "password",
@@ -51,4 +89,4 @@ RULES = (
         needs=_FOUR_WORDS,
     ),
 )
-"""One rule."""
+"""Words that wallets draw from behind any label, and any words behind a label for passphrases."""

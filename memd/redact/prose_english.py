@@ -6,6 +6,7 @@ import string
 from memd.redact import secret_values
 from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, sought, stem
 from memd.redact.secret_values import Strength
+from memd.redact.secret_words import SECRET_WORDS
 
 # What the password is for: "for the staging database", "to his laptop"; at most six words.
 _OF = r"(?:[ \t]{1,40}(?:is[ ]generated[ ])?(?:for|to|of|on|at|in|from)(?:[ \t]{1,40}[\w'’\"“”`./@:-]{1,40}){1,6}?)?"
@@ -210,6 +211,9 @@ def _worded(text: str, at: int) -> Span | None:
         or (word in secret_values.HARMLESS_WORDS and word not in _OF_PHRASES)
         for word in re.split(r"[ _.-]", match["secret"].lower())
     ):
+        return None
+    said = re.split(r"[ _.-]", match["secret"].lower())
+    if said[0] in SECRET_WORDS.plain.function_words and len(said[0]) > 2:
         return None
     is_short = 0 < match["secret"].count(" ") < 3  # fewer than four words
     return None if is_short and match.re is _PHRASE and match["prompt"] is None else match.span("secret")

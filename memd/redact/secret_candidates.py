@@ -36,7 +36,7 @@ _EXPRESSION = re.compile(
     r"[A-Za-z_][\w.]{0,30}=[^!#$%^*~+]{0,40}|[^!#$%^*~]{0,40}[&?][^!#$%^*~=]{0,40}=[^!#$%^*~]{0,40}|.{0,40}\*\*.{0,40}|.{0,40}[0-9]\.[A-Z][a-z].{0,40}"
 )
 _NAMED_THING = re.compile(
-    r"(?:python|node|java|jdk|ubuntu|debian|windows|win|ios|macos|android|iphone|ipad|pixel|galaxy|server|host|web|db|user|test|version|chrome|postgres|mysql|php"
+    r"(?:nvme|mmcblk|python|node|java|jdk|ubuntu|debian|windows|win|ios|macos|android|iphone|ipad|pixel|galaxy|server|host|web|db|user|test|version|chrome|postgres|mysql|php"
     r"|ruby|log|covid|usb|hdmi|ipv|wpa|tls|ssl|rtx|room|vlan|eth|wlan|keepass|1password|bcrypt|argon|pbkdf|base|rot|rsa|aes|ed|oauth|saml|fido|sha|md|gpt|claude"
     r"|qwen|llama|gemini|opus|sonnet|salsa|chacha|blake)[a-z]{0,3}[-_.]?[0-9][\w.-]{0,6}",
     re.IGNORECASE,
@@ -83,6 +83,11 @@ class SecretCandidate(msgspec.Struct, frozen=True):
             and _SIGN.search(self.said) is not None
             and _WORD_SIGN_NUMBER.fullmatch(self.said) is None
         )
+
+
+def names_thing(word: str) -> bool:
+    """Return whether a word is a thing and its number: server2, python3.11."""
+    return _NAMED_THING.fullmatch(word) is not None
 
 
 def is_code(word: str) -> bool:

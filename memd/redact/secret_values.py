@@ -343,7 +343,7 @@ _NAMED_TYPE = re.compile(
     r"|Provider)\b(?:[?,)\]|].{0,400})?|(?:[a-z0-9_]{1,30}\.){1,6}[A-Z][A-Za-z0-9]{0,60}(?:Key|Token|Type)s?"
 )
 _SNAKE = re.compile(r"_?[a-z]+[0-9]{0,3}(?:_[a-z]{2,}|_[0-9]{1,2}){1,8}[0-9]{0,3}")
-_AMOUNT = re.compile(r"[0-9][0-9.,]{0,12}[A-Za-z]{1,3}", re.ASCII)
+_AMOUNT = re.compile(r"(?![0-9]{7,}[A-Za-z]{3})[0-9][0-9.,]{0,12}[A-Za-z]{1,3}", re.ASCII)
 _HAN = re.compile(r"[一-鿿]")
 # challengePassword: the name of a field.
 _FIELD = re.compile(r"[a-z](?:Password|Passwd|Passphrase)\Z")

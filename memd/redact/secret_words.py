@@ -63,6 +63,36 @@ class KeyWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sets_in_chinese: tuple[str, ...]
 
 
+class PlainWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Words around passwords that look like words, for memd.redact.plain_passwords."""
+
+    phrases: tuple[str, ...]
+    users: tuple[str, ...]
+    access: tuple[str, ...]
+    devices: tuple[str, ...]
+    new: tuple[str, ...]
+    says: tuple[str, ...]
+    function_words: frozenset[str]
+
+
+class AnswerWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What security questions ask for, for memd.redact.answers."""
+
+    people: tuple[str, ...]
+    questions: tuple[str, ...]
+    asks: frozenset[str]
+    asks_joined: tuple[str, ...]
+
+
+class LockWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Words for codes and for what they open, for memd.redact.lock_codes."""
+
+    others: tuple[str, ...]
+    codes: tuple[str, ...]
+    locks: tuple[str, ...]
+    says: tuple[str, ...]
+
+
 class SecretWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of secret_words.toml, which describes each list."""
 
@@ -73,6 +103,9 @@ class SecretWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     codes: tuple[CodeWord, ...]
     context: ContextWords
     keys: KeyWords
+    plain: PlainWords
+    answers: AnswerWords
+    lock_codes: LockWords
 
 
 SECRET_WORDS = msgspec.convert(

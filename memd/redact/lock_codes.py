@@ -1,0 +1,43 @@
+"""Finds codes of doors, alarms, cards and lockers outside English: digits behind a word for codes beside what it opens."""
+
+import re
+
+from memd.redact.rule import Nearby, Rule, Span
+from memd.redact.secret_words import SECRET_WORDS, either
+
+_WORDS = SECRET_WORDS.lock_codes
+_GAP = r"[^\n\d:：=.,;!?()]{0,20}?"
+# What announces the digits, and the digits at the end of a clause.
+_DIGITS = (
+    rf"{_GAP}(?:[ ]?[:：=][ ]{{0,3}}|[ ](?:{either(_WORDS.says)}|[-–—])[ ]|(?<=[はは는은是])[ ]?|[ ]|(?<=[码碼]))"
+    r"(?P<secret>[0-9]{3,8}[#*]?|[A-ZА-Я][0-9]{3,6}|[0-9]{2,4}[A-ZА-Я][0-9]{0,6}|[0-9]{1,2}(?:[ ]?-[ ]?[0-9]{1,2}){2,3})"
+    r"(?=[#*]?(?:[,;)，。、]|[.!](?!\w)|[ \t]{0,4}(?:\n|\Z)|[ ]?[(（]|です|입니다|이에요))"
+)
+_CODE = rf"(?:{either(_WORDS.codes)})"
+_LOCK = rf"(?:{either(_WORDS.locks)})"
+_OF_LOCK = re.compile(rf"{_CODE}{_GAP}{_LOCK}{_DIGITS}", re.IGNORECASE)
+_LOCK_BEFORE = re.compile(rf"(?<![A-Za-z]){_LOCK}{_GAP}\Z", re.IGNORECASE)
+_BEHIND_LOCK = re.compile(_CODE + _DIGITS, re.IGNORECASE)
+_OTHERS = re.compile(either(_WORDS.others), re.IGNORECASE)
+
+
+def _opening(text: str, at: int) -> Span | None:
+    is_inside = text[at].isascii() and text[at - 1 : at].isalpha() and text[at - 1 : at].isascii()
+    match = None if is_inside else _OF_LOCK.match(text, at)
+    if match is None:
+        match = _BEHIND_LOCK.match(text, at)
+        if match is None or _LOCK_BEFORE.search(text[max(0, at - 40) : at]) is None:
+            return None
+    return None if _OTHERS.search(text, at, match.start("secret")) else match.span("secret")
+
+
+RULES = (
+    Rule(
+        "code-of-lock-abroad",
+        "code",
+        _WORDS.codes,
+        _opening,
+        needs=Nearby(re.compile("[0-9]{2}|[0-9][ ]?-|[A-ZА-Я][0-9]"), 0, 70, 3),
+    ),
+)
+"""One rule."""
