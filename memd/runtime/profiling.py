@@ -164,8 +164,7 @@ class TimeTrace:
     def _begin(self, at: float, part: TimedPart) -> None:
         parent = part.parent
         if parent is None or not parent.counts():
-            part.is_over = True
-            return
+            return  # nor does this part
         self._add_time(at)
         part.began = at
         if not parent.inner:
