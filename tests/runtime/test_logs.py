@@ -249,7 +249,7 @@ def test_a_terminal_gets_lines_for_people(*, color: bool) -> None:
     """Colours only where they are wanted; nothing in a name steers the terminal."""
     stream = io.StringIO()
     logs.configure("info", stream, terminal=True, color=color)
-    log.info("sync.finished", files=3, path=Path("a\x1b[2J\x07b"), title="笔记")
+    log.info("sync.finished", title="笔记", files=3, path=Path("a\x1b[2J\x07b"))
     logging.getLogger("httpx").warning("line\x1b[2J\nline")
     log.error("a.failed", exc_info=MemdError("bad\x1b[2J"))
     written = stream.getvalue()
@@ -257,7 +257,7 @@ def test_a_terminal_gets_lines_for_people(*, color: bool) -> None:
     plain = re.sub(r"\x1b\[[\d;]*m", "", written)
     assert "\x1b" not in plain
     assert "\x07" not in plain
-    assert re.search(r"^\S+Z \[info +\] sync.finished +files=3 path=\S+ title=笔记$", plain, re.MULTILINE)
+    assert re.search(r"^\S+Z \[info +\] sync.finished +title=笔记 files=3 path=\S+$", plain, re.MULTILINE)
     assert r"line\x1b[2J\nline" in plain
     assert re.search(r"^memd.errors.MemdError: bad\\x1b\[2J$", plain, re.MULTILINE)
 

@@ -31,8 +31,8 @@ async def _spent_after_s(seconds: tuple[float, ...]) -> float | None:
 
 @pytest.mark.parametrize(
     ("seconds", "spent_s"),
-    [((2.0, 2.0), None), ((6.0,), 5.0), ((3.0, 3.0), 15.0), ((1.0, 1.0, 1.0, 3.0), 35.0)],
-    ids=["in time", "one long wait", "two short ones", "several"],
+    [((2.0, 2.0), None), ((6.0,), 5.0), ((3.0, 3.0), 15.0), ((4.5, 0.9), 15.0), ((1.0, 1.0, 1.0, 3.0), 35.0)],
+    ids=["in time", "one long wait", "two short ones", "a moment too long", "several"],
 )
 def test_waits_add_up_and_other_work_does_not_count(
     seconds: tuple[float, ...], spent_s: float | None
