@@ -18,6 +18,7 @@ import pytest
 from memd_client.tool_arguments import APPEND
 from memd_client.watermark import marked
 from tests.bounds import shipped
+from tests.client.conftest import finishing_within
 from tests.daemon.process import Daemon
 
 MOST = shipped("memd_client.mcp.append.MAX_APPENDED_CHARS")
@@ -104,7 +105,7 @@ def test_a_write_that_runs_when_the_client_hangs_up_is_finished_and_answered(dae
         "params": {"name": APPEND, "arguments": {"text": "Heron is for staging."}},
     }  # fmt: skip
     ran = subprocess.run(
-        [sys.executable, "-m", "memd_client.mcp", "--socket", str(daemon.socket), *WRITES],
+        [*finishing_within(600), "--socket", str(daemon.socket), *WRITES],
         input=f"{json.dumps(call)}\n", capture_output=True, text=True, check=True,
     )  # fmt: skip
     (line,) = ran.stdout.splitlines()

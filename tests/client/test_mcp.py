@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from memd_client.messages import Found, Health, Search, StatusReport, Vectors
 from memd_client.tools import MAX_CHARS, TOOLS
 from memd_client.watermark import marked_reply
 from tests.bounds import shipped
+from tests.client.conftest import finishing_within
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import agent
 from tests.daemon.process import Daemon
@@ -302,10 +303,12 @@ async def test_a_daemon_that_dies_in_mid_call_is_a_result(address: Path) -> None
 # --- the process
 
 
-def started(*arguments: object, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
+def started(
+    *arguments: object, environ: Mapping[str, str] | None = None, program: Sequence[str] = tuple(SERVER)
+) -> "subprocess.Popen[bytes]":
     """A memd-mcp whose streams are in our hands."""
     return subprocess.Popen(
-        [*SERVER, *map(str, arguments)],
+        [*program, *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -354,7 +357,8 @@ def test_a_call_that_runs_when_the_client_hangs_up_is_finished(
         peer.answer(number, Found(results=[], stale=False))
         peer.wait_for_end()
 
-    with serving(address, waits), started("--socket", address) as process:
+    patient = finishing_within(10 * TIMEOUT_S)
+    with serving(address, waits), started("--socket", address, program=patient) as process:
         tell(process, *GREETING, CALL)
         assert process.wait(TIMEOUT_S) == 0
         assert process.stderr is not None
@@ -376,19 +380,14 @@ def test_a_second_signal_ends_it_at_once(address: Path) -> None:
         process.terminate()
         return process.poll() is not None
 
-    with serving(address, waits), started("--socket", address) as process:
+    patient = finishing_within(10 * TIMEOUT_S)
+    with serving(address, waits), started("--socket", address, program=patient) as process:
         tell(process, *GREETING, CALL)
         assert process.wait(TIMEOUT_S) == -signal.SIGTERM
 
 
 def test_a_call_that_takes_too_long_keeps_it_no_longer_than_that(address: Path) -> None:
     """Where the daemon does not answer."""
-    program = (
-        "import sys\n"
-        "from memd_client.mcp import __main__, server\n"
-        "server._FINISH_S = 0.01\n"
-        "sys.exit(__main__.main(sys.argv[1:]))"
-    )
 
     def waits(peer: Peer) -> None:
         peer.greet()
@@ -396,18 +395,13 @@ def test_a_call_that_takes_too_long_keeps_it_no_longer_than_that(address: Path) 
         hang_up_input(process)
         peer.wait_for_end()
 
-    with (
-        serving(address, waits),
-        subprocess.Popen(
-            [sys.executable, "-P", "-c", program, "--socket", str(address)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        ) as process,
-    ):
-        tell(process, *GREETING, CALL)
-        assert process.wait(TIMEOUT_S) == 0
+    with serving(address, waits), started("--socket", address, program=finishing_within(0.01)) as process:
+        tell(process, *GREETING)
         assert process.stdout is not None
-        assert [json.loads(line)["id"] for line in process.stdout] == [1]
+        assert json.loads(process.stdout.readline())["id"] == 1
+        tell(process, CALL)
+        assert process.wait(TIMEOUT_S) == 0
+        assert process.stdout.read() == b""
 
 
 def test_a_client_that_reads_no_more_ends_it_quietly(address: Path) -> None:
