@@ -240,7 +240,7 @@ def test_a_daemon_that_ends_first_is_told_of(here: Places, code: int, kind: str,
     here.log.write_text("of another day\n", encoding="utf-8")
     started = _started(here, f"print('no such agent'); print('x' * 999); raise SystemExit({code})")
     with pytest.raises(Failed) as failed:
-        await_answer(started, here, 10)
+        await_answer(started, here, 60)
     assert (failed.value.kind, failed.value.exit_code) == (kind, exit_code)
     assert f"exit status {code} " in failed.value.message
     assert "\n  no such agent\n  xxx" in failed.value.message
@@ -254,7 +254,7 @@ def test_what_a_daemon_died_of_is_told(here: Places) -> None:
     event = f'{{"timestamp":"2026-02-09T10:00:00.1Z","level":"critical","event":"daemon.failed","exception":"{trace}"}}'
     started = _started(here, f"print({event!r}); raise SystemExit(70)")
     with pytest.raises(Failed) as failed:
-        await_answer(started, here, 10)
+        await_answer(started, here, 60)
     assert failed.value.message.endswith("somewhere\n    OSError: the disk is on fire")
     assert len(failed.value.message.splitlines()) <= 11
 
@@ -266,7 +266,7 @@ def test_of_the_log_of_a_daemon_that_ended_the_last_lines_are_told(here: Places)
     said = [*(f"line {number}" for number in range(most_lines - 1)), "x" * most_chars, "y" * (most_chars + 1)]
     started = _started(here, f"print(*{said!r}, sep=chr(10)); raise SystemExit(70)")
     with pytest.raises(Failed) as failed:
-        await_answer(started, here, 10)
+        await_answer(started, here, 60)
     _, *told = failed.value.message.splitlines()
     assert told == [f"  {line}" for line in (*said[1:-1], f"{'y' * most_chars}...")]
 
@@ -276,14 +276,14 @@ def test_a_daemon_that_was_slower_than_another_leaves_the_answer_to_it(here: Pla
     started = _started(here, "raise SystemExit(75)")
     started.process.wait(20)
     with serving(here.socket, answering(status(agent(), pid=42))):
-        assert await_answer(started, here, 10).pid == 42
+        assert await_answer(started, here, 60).pid == 42
 
 
 def test_a_daemon_that_is_still_on_its_way_is_called_back(here: Places) -> None:
     """Else it would take over when the other is stopped, a moment after `down` has said that none runs."""
     started = _started(here, "import time; time.sleep(60)")
     with serving(here.socket, answering(status(agent(), pid=42))):
-        assert await_answer(started, here, 10).pid == 42
+        assert await_answer(started, here, 60).pid == 42
     assert started.process.returncode is not None
 
 

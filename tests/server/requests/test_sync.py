@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from memd.agent.agents import Agents, RunningAgent
+from memd.config.settings import AgentSettings
 from memd.server.requests.sync import RequestDeadline, sync
 from memd.server.scope import Caller
 from memd.sources.root_links import ChangedLink
@@ -57,6 +58,8 @@ class _Linked:
     id = "main"
     embeds = False
     vectors_suspended = True
+    settings = AgentSettings(workspace=Path("/nowhere"))
+    missing = ()
 
     def __init__(self, link: ChangedLink | None) -> None:
         self.link = link
