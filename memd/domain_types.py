@@ -10,6 +10,7 @@ from typing import Literal, NewType
 import msgspec
 
 from memd.text.time_spans import TimeSpan
+from memd.text.turn_header import header_in
 
 Source = Literal["memory", "sessions"]
 Role = Literal["user", "assistant"]
@@ -248,9 +249,11 @@ def embedded_part(text: str, first: int, last: int) -> str:
     """Return what is embedded for text[first:last], a part of a chunk.
 
     A part that begins within a line gets the line's speaker in front, because nothing else in it says who
-    speaks.
+    speaks. In a transcript, whoever a turn names after its header speaks.
     """
-    speaker = _SPEAKER.match(text, text.rfind("\n", 0, first) + 1, first)
+    begin = text.rfind("\n", 0, first) + 1
+    named = begin + len(header_in(text[begin:first]))
+    speaker = _SPEAKER.match(text, named, first) or _SPEAKER.match(text, begin, first)
     if speaker is None or any(word[0].islower() for word in speaker[1].split()):
         return text[first:last]
     return f"{speaker[1]} {text[first:last]}"

@@ -114,8 +114,9 @@ def test_the_last_turns_are_repeated_whole() -> None:
         repeated = [number for number in after.numbers if number in before.numbers]
         assert len(repeated) == 3  # of 45 characters each; a fifth of a chunk is 140
         assert after.text.split("\n")[:3] == before.text.split("\n")[-3:]
+    # Without an overlap, the last one alone.
     apart = cut(turns, overlap=0).chunks
-    assert sum(len(chunk.numbers or ()) for chunk in apart) == 40
+    assert sum(len(chunk.numbers or ()) for chunk in apart) == 40 + len(apart) - 1
 
 
 def test_no_turns_make_no_chunk() -> None:
@@ -310,14 +311,17 @@ def test_what_two_chunks_hold_is_divided_about_in_half(length: int) -> None:
     assert second > length / 4
 
 
-def test_a_question_is_repeated_up_to_a_third_of_a_chunk() -> None:
-    """Whatever the overlap is; a longer one is with its answer only where both have room."""
-    share = shipped("memd.chunk.turns._QUESTION")
-    most = 700 // share - len("User: \n")
+@pytest.mark.parametrize(
+    ("asks", "answers"), [("user", "assistant"), ("assistant", "user"), ("user", "user")]
+)
+def test_the_last_turn_is_repeated_up_to_a_third_of_a_chunk(asks: Role, answers: Role) -> None:
+    """Whatever the overlap is, and whoever speaks; a longer one is with its answer only where both have room."""
+    share = shipped("memd.chunk.turns._REPEATED")
+    most = 700 // share - len(f"{asks}: \n")
     for length, count in ((most, 2), (most + 1, 1)):
         asked, answer = (
-            turn("y" * length, minutes=None, line=2),
-            turn("z" * 300, "assistant", line=3, minutes=None),
+            turn("y" * length, asks, minutes=None, line=2),
+            turn("z" * 300, answers, line=3, minutes=None),
         )
         chunks = cut([turn("x" * 300, "assistant", minutes=None), asked, answer], overlap=0).chunks
         assert [len(chunk.numbers or ()) for chunk in chunks] == [2, count]
