@@ -216,7 +216,7 @@ async def test_a_thread_that_dies_is_replaced_while_others_are_busy(monkeypatch:
         bootstrap(thread)
 
     monkeypatch.setattr(threading.Thread, "_bootstrap", second_dies)
-    threads, gate = Threads(2, "dying", birth_s=0.01), Gate()
+    threads, gate = Threads(2, "dying", idle_s=600.0, birth_s=0.01), Gate()
     hanging = asyncio.create_task(threads.run(gate))
     await until_async(lambda: gate.inside == 1)
     async with asyncio.timeout(60):
