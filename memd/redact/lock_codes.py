@@ -28,7 +28,17 @@ def _opening(text: str, at: int) -> Span | None:
         match = _BEHIND_LOCK.match(text, at)
         if match is None or _LOCK_BEFORE.search(text[max(0, at - 40) : at]) is None:
             return None
-    return None if _OTHERS.search(text, at, match.start("secret")) else match.span("secret")
+    begin = max(0, text.rfind("\n", 0, at) + 1, at - 40)
+    said = text[begin : match.start("secret")]
+    is_year = _YEAR.fullmatch(match["secret"]) is not None and not said.rstrip().endswith((":", "：", "="))
+    is_number = _NUMBER.match(text, at) is not None and _SAFE.search(said) is None
+    return None if is_year or is_number or _OTHERS.search(said) else match.span("secret")
+
+
+_YEAR = re.compile("(?:19|20)[0-9]{2}")
+# "の番号" and "번호" are the number of a door or a room, too; of a safe they are its code.
+_NUMBER = re.compile("の番号|번호")
+_SAFE = re.compile("金庫|금고|도어락")
 
 
 RULES = (

@@ -47,10 +47,15 @@ def _worded(text: str, at: int) -> Span | None:
 
 _OF_ANY_WORDS = SECRET_WORDS.plain.phrases
 _ANY_WORDS = re.compile(
-    rf"(?:{either(_OF_ANY_WORDS)})[^\n:：=\"'“„«「]{{0,30}}?(?P<by>[ ]?[:：=]|[ ](?:ist|lautet|est|es|é|è|is|это)(?=[ ])|[はは](?=[「『])|(?=[ ][\"“„«]))[ ]{{0,3}}"
+    rf"(?P<label>{either(_OF_ANY_WORDS)})[^\n:：=\"'“„«「]{{0,30}}?(?P<by>[ ]?[:：=]|[ ](?:ist|lautet|est|es|é|è|is|это)(?=[ ])|[はは](?=[「『])|(?=[ ][\"“„«]))[ ]{{0,3}}"
     r"(?:[\"“„«][ \u00a0]?(?P<quoted>[^\W\d_]{2,14}(?:[ -][^\W\d_]{1,14}){2,9})[ \u00a0]?[\"”“»]|[「『](?P<kana>[一-鿿々ぁ-ヿー]{5,20})[」』]"
     r"|(?P<bare>[^\W\d_]{3,14}(?:[ ][^\W\d_]{2,14}){2,7})(?=[.]?[ \t]{0,4}(?:\n|\Z)))",
     re.IGNORECASE,
+)
+
+
+_OF_IT = re.compile(
+    r"[*_`]{0,2}(?:[ ](?:for|of|to|für|vom|von|zu|zum|zur|der|des|du|de|del|do|da|di|van|voor|от|для|к)[ ].{1,28})?[ ]?"
 )
 
 
@@ -63,6 +68,8 @@ def _of_any_words(text: str, at: int) -> Span | None:
     group = "bare" if match["quoted"] is None else "quoted"
     said = re.split("[ -]", match[group].lower())
     if len(frozenset(said)) < len(said) or not secret_values.SENTENCE_WORDS.isdisjoint(said):
+        return None
+    if group == "bare" and _OF_IT.fullmatch(text, match.end("label"), match.start("by")) is None:
         return None
     of_sentences = [word in SECRET_WORDS.plain.function_words for word in said]
     if of_sentences[0] or sum(of_sentences) > 2:

@@ -18,8 +18,25 @@ _LABEL = rf"(?:{either(_LABELS)})\w{{0,4}}[\"'`*_]{{0,2}}"
 _ENDS = r"[.!。]?[ \t]{0,4}(?=\n|\Z)"
 _SEPARATED = r"[ \u3000]?[:：=＝][*_]{0,2}[ \u3000]{0,3}"
 # "Kennwort für den Drucker: tintenfass", at the beginning of a line or behind a word or two.
+_AMBIGUOUS = frozenset(
+    {
+        "パス",
+        "암호",
+        "parola",
+        "parolă",
+        "parola chiave",
+        "clave de",
+        "clave del",
+        "clave dinámica",
+        "code wifi",
+        "code wi-fi",
+        "code du wifi",
+    }
+)
+_PLAIN_LABELS = tuple(label for label in (*_LABELS, "パスワード") if label not in _AMBIGUOUS)
 _AT_END = re.compile(
-    rf"{_LABEL}(?:[ ][^\W\d_][\w'’-]{{0,20}}){{0,4}}?{_SEPARATED}(?P<secret>[A-Za-z]{{5,32}}){_ENDS}",
+    rf"(?:{either(_PLAIN_LABELS)})(?:(?<=[а-яłe])[а-яёosimzn]{{1,4}})?[\"'`*_]{{0,2}}(?:[ ](?:{either(_WORDS.of)})(?:[ ][^\W\d_][\w'’-]{{0,20}}){{1,3}}?|[ ](?:{either(_WORDS.devices)})\w{{0,4}})?"
+    rf"{_SEPARATED}(?P<secret>[A-Za-z]{{5,32}}){_ENDS}",
     re.IGNORECASE,
 )
 _FEW_BEFORE = re.compile(r"(?:\A|\n)[^\n:：=.;!?%<>]{0,24}\Z")
@@ -42,7 +59,7 @@ _BESIDE = re.compile(
 )
 # Behind a word for logging in, a user and a password: Zugang, jan and geheimnis7.
 _PAIR = re.compile(
-    rf"(?:(?<![\w-])|(?<=[一-鿿]))(?:{either(_WORDS.access)})(?:[ ][^\W\d_][\w'’-]{{0,16}}){{0,3}}?(?:[ ]?(?:[:：]|->|→)[ ]{{0,2}}|(?<=[^\x00-\x7f])[ ](?=(?:admin|root)[ /]))(?P<user>[A-Za-z][\w.@-]{{1,31}})(?P<by>[ ]?/[ ]?|[ ]{{1,2}})(?P<secret>[!-~]{{6,40}}?){_ENDS}",
+    rf"(?:(?<![\w-])|(?<=[一-鿿]))(?P<label>{either(_WORDS.access)})(?:[ ][^\W\d_][\w'’-]{{0,16}}){{0,3}}?(?:[ ]?(?:[:：]|->|→)[ ]{{0,2}}|(?<=[^\x00-\x7f])[ ](?=(?:admin|root)[ /]))(?P<user>[A-Za-z][\w.@-]{{1,31}})(?P<by>[ ]?/[ ]?|[ ]{{1,2}})(?P<secret>[!-~]{{6,40}}?){_ENDS}",
     re.IGNORECASE,
 )
 # "admin / hunter2x", alone on a line
@@ -110,7 +127,20 @@ def _paired(text: str, at: int) -> Span | None:
     match = _PAIR.match(text, at)
     if match is None or match["user"].lower() in _WORDS.function_words:
         return None
-    return _judged(match, apart=match["by"] == " / ")
+    # Two words may be a place or a heading: one is a user that every system has, or both are as somebody types them.
+    if "/" in match["by"] or match["user"].lower() in _USERS_OF_SYSTEMS:
+        return _judged(match, apart=match["by"] == " / ")
+    is_typed = match["user"].islower() and _TYPED.fullmatch(match["secret"]) is not None
+    return match.span("secret") if is_typed and match["label"].lower() not in _OF_TALK else None
+
+
+_USERS_OF_SYSTEMS = frozenset(
+    {"root", "admin", "administrator", "postgres", "pi", "guest", "deploy", "backup"}
+)
+_TYPED = re.compile(r"[a-z]{6,12}[0-9]{1,4}")
+_OF_TALK = frozenset(
+    {"login", "connexion", "вход", "доступ", "логин", "ログイン", "로그인", "登录", "登陆", "登入"}
+)
 
 
 def _alone(text: str, at: int) -> Span | None:

@@ -69,6 +69,7 @@ class PlainWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     phrases: tuple[str, ...]
     users: tuple[str, ...]
     access: tuple[str, ...]
+    of: tuple[str, ...]
     devices: tuple[str, ...]
     new: tuple[str, ...]
     says: tuple[str, ...]
