@@ -294,10 +294,9 @@ class _Agent:
             return
         self.put("scope.default", "allow" if default is None else default, "scope.default")
         if rules:
-            self.put(
-                "scope.rules", [dict(_rule(rule)) for rule in rules if isinstance(rule, dict)], "scope.rules"
-            )
-            if any("key_prefix" in str(rule) and rule.get("action") == "allow" for rule in rules):
+            made = [dict(_rule(rule)) for rule in rules if isinstance(rule, dict)]
+            self.put("scope.rules", made, "scope.rules")
+            if any(rule["action"] == "allow" and _open_prefixes(rule.get("match", {})) for rule in made):
                 self.remarks.append(
                     "a prefix of a rule that allows ends where a word of the key ends; with a * at its end it does not"
                 )
@@ -411,6 +410,15 @@ def _nested(key: str, value: Any) -> dict[str, Any]:
     return {first: _nested(rest, value) if rest else value}
 
 
+def _open_prefixes(match: Mapping[Any, Any]) -> list[str]:
+    """Return the keys of the prefixes that may end within a word of a session key for OpenClaw, and not for memd."""
+    return [
+        key
+        for key in ("key_prefix", "raw_key_prefix")
+        if isinstance(match.get(key), str) and not match[key].endswith((":", "*"))
+    ]
+
+
 def _rule(rule: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the items of a scope rule. A deny rule's prefix gets a ``*``, since OpenClaw's prefixes need not end at a word."""
     yield "action", rule.get("action")
@@ -423,8 +431,7 @@ def _rule(rule: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     }
     found = {names.get(key, key): value for key, value in match.items()} if isinstance(match, dict) else {}
     if rule.get("action") == "deny":
-        for key in ("key_prefix", "raw_key_prefix"):
-            if isinstance(found.get(key), str) and not found[key].endswith((":", "*")):
-                found[key] += "*"
+        for key in _open_prefixes(found):
+            found[key] += "*"
     if found:
         yield "match", found

@@ -282,6 +282,25 @@ def test_the_engine_qmd_and_its_scope() -> None:
 
 
 @pytest.mark.parametrize(
+    ("action", "prefix", "is_told"),
+    [
+        ("allow", "telegram:group:-1001", True),
+        ("allow", "telegram:group:", False),
+        ("allow", "telegram:group:-1001*", False),
+        ("deny", "telegram:group:-1001", False),
+    ],
+)
+@pytest.mark.parametrize("key", ["keyPrefix", "rawKeyPrefix"])
+def test_a_prefix_that_allows_less_than_it_did_is_told(
+    key: str, action: str, prefix: str, is_told: bool
+) -> None:
+    """Where it ends within a word of a session key."""
+    scope = {"rules": [{"action": action, "match": {key: prefix}}]}
+    _, remarks = of_main({}, backend="qmd", qmd={"scope": scope})
+    assert any("ends where a word of the key ends" in remark for remark in remarks) is is_told
+
+
+@pytest.mark.parametrize(
     ("search", "remark"),
     [
         ({"query": {"maxResults": 99}}, "query.maxResults = 99 is nothing that memd can have"),
