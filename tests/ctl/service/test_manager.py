@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.ctl.failures import Failed
-from memd.ctl.service.manager import NoManager, query_manager, run, run_commands
+from memd.ctl.service.manager import NoManager, journal_lines, query_manager, run, run_commands
 from memd.ctl.service.supervisor import ManagerCommand
 from memd.ctl.service.systemd import of_user
 from tests.bounds import shipped
@@ -78,3 +78,16 @@ def test_a_manager_that_cannot_be_reached_is_told_with_another_way(tmp_path: Pat
         query_manager(supervisor, environ)
     assert refused.value.hint is not None
     assert "memd run" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("lines", "follow", "words"),
+    [(None, False, set()), (7, False, {"--lines=7"}), (0, True, {"--lines=0", "--follow"})],
+)
+def test_as_many_lines_of_the_journal_are_read_as_are_asked_for(
+    tmp_path: Path, lines: int | None, follow: bool, words: set[str]
+) -> None:
+    """All of them where no number is named."""
+    environ = _program(tmp_path, "journalctl", 'printf "%s\\n" "$@"')
+    said = {line.decode().strip() for line in journal_lines(environ, lines=lines, follow=follow)}
+    assert {word for word in said if word.startswith(("--lines", "--follow"))} == words
