@@ -8,9 +8,11 @@ from memd.redact.secret_words import SECRET_WORDS, either
 
 _WORDS = SECRET_WORDS.answers
 _NAME = r"(?-i:[A-ZÀ-ÞА-ЯЁ])[^\W\d_][\w'’-]{1,24}(?:[ ](?-i:[A-ZÀ-ÞА-ЯЁ])[\w'’-]{1,24}){0,2}"
-# A word for the question itself has more behind it: what is asked for, or a word for the answer.
+# Behind what is asked for only a colon: "my first pet was Rex" is a memory like any other. A word for the question itself has
+# more behind it, what is asked for or a word for the answer, and then a colon or a verb.
 _ANSWER = re.compile(
-    rf"(?:(?:{either(_WORDS.people)})[^\n:：=?？!.;]{{0,40}}(?:[ ](?:is|was|ist|war|est|es|é|è|это)(?=[ ]))?|first[ ]pet|(?:{either(_WORDS.questions)})[^\n:：=?？!.;]{{2,40}})(?:[:：=]|(?<=[ ](?:is|es))(?=[ ])|(?<=[ ](?:was|ist|war|est|это))(?=[ ])|(?<=[ ][éè])(?=[ ]))[ \u3000]{{0,3}}"
+    rf"(?:(?:(?:{either(_WORDS.people)})[^\n:：=?？!.;]{{0,40}}|first[ ]pet)[:：=]"
+    rf"|(?:{either(_WORDS.questions)})[^\n:：=?？!.;]{{2,40}}(?:[:：=]|[ ](?:is|was|ist|war|est|es|é|è|это)(?=[ ])))[ \u3000]{{0,3}}"
     rf"[\"“„«「『]?(?P<secret>{_NAME}|[一-鿿々ぁ-ヿ가-힣]{{2,8}})[\"”»」』]?[.。]?[ \t]{{0,4}}(?=\n|\Z)",
     re.IGNORECASE,
 )
