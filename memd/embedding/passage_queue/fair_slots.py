@@ -215,9 +215,8 @@ class RequestSender:
             return False
         others = request.without(found)
         backlog.put_back(others)
-        self._release(
-            backlog, others
-        )  # before what was found is stored, else those behind them would be next
+        # Before what was found is stored: else those behind them would be next.
+        self._release(backlog, others)
         self._begin(backlog, self._results.keep(backlog, request, found), request.without(others.texts))
         return True
 
