@@ -59,12 +59,22 @@ _GRAMMAR = frozenset(
     "对對把被给給跟和与與或从從向为為于於以因所而但之其会會能可要该該应應请請"
 )
 
-# Words that fit any event: a question of a time and such words alone asks for everything of that time.
+# Words that fit any event. A question of a time and such words alone asks for everything of that time if it asks what
+# happened, or holds nothing but the time: not if it asks how something is, and not if it states what somebody did.
 _ANYTHING = frozenset(
     "happen happened happening went going on made make day notes note write wrote anything everything something up new s"  # noqa: SIM905 - a list of words is read more easily
     " news event events thing things recap summary summarize summarise tell".split()
 )
 _ANYTHING_CJK = _GRAMMAR | frozenset("做干幹发發生事情记記录錄写寫些件过過天日里裡啥忙总總结結列出笔筆新一下")
+
+_ASKS_WHAT = re.compile(
+    r"\b(?:what(?! day)|which(?! day)|who|whom|where|any(?:thing)?|everything|news|notes?|events?|recap|summar(?:y|i[sz]e)|tell)\b"
+    "|(?<![没沒])(?<![没沒]有)(?:什[么麼]|啥)(?![都也])|哪|谁|誰|发生|發生|总结|總結|列出|的(?:事|记录|記錄|笔记|筆記)|新[事笔筆]"
+)
+_ASKS_HOW = re.compile(r"\bhow\b|\bwhat(?:'s| is) up\b|怎|咋|如何|好[吗嗎]|好不好")
+_STATES = re.compile(r"\W*(?:(?:and|but|so|well)\W+)?(?:i|we|you|he|she|it|they|this|that|there)\b")
+_ABOUT_TIME = frozenset("a an the of to in on at by for from with about and or so then s".split())  # noqa: SIM905 - as above
+_ABOUT_TIME_CJK = frozenset("的呢那在从從和与與")
 
 # Signs of a question about the past: these words, English past and perfect tenses, and 过 before the object ("去过哪里").
 _PAST = re.compile(
@@ -151,6 +161,7 @@ def parse(text: str, now: datetime | None = None) -> Query:
     if not phrases and not words:
         return Query(match=None, words=(), phrases=(), embed_text="", times=times)
     asked = cut(" ".join(text[: 4 * _MAX_EMBED_CHARS].split()), _MAX_EMBED_CHARS)
+    is_talk = is_small_talk(text[:_MAX_EMBED_CHARS])
     return Query(
         match=_match(phrases + words),
         words=tuple(words),
@@ -159,8 +170,10 @@ def parse(text: str, now: datetime | None = None) -> Query:
         parts=_bits(words),
         times=times,
         names=names(text[:_MAX_EMBED_CHARS], phrases + words),
-        is_small_talk=is_small_talk(text[:_MAX_EMBED_CHARS]),
-        asks_of_time_alone=bool(times) and _asks_of_nothing(_without(read, phrases_of_time)),
+        is_small_talk=is_talk,
+        asks_of_time_alone=bool(times)
+        and not is_talk
+        and _asks_of_any_event(_without(read, phrases_of_time)),
         tense=_tense(read[:_MAX_EMBED_CHARS], times),
         misspellable=tuple(word for word in words if may_be_misspelt(word) and word not in NO_NAMES),
     )
@@ -193,13 +206,22 @@ def _without(read: str, phrases: Iterable[TimePhrase]) -> str:
     return read
 
 
-def _asks_of_nothing(read: str) -> bool:
-    """Return whether all words of a question fit any event."""
-    words = _named(_QUESTION_WORDS.sub(" ", read))[1]
-    return all(
-        _ANYTHING_CJK.issuperset(word) if is_cjk(word[0]) else word in _STOP_WORDS or word in _ANYTHING
-        for word in words
-    )
+def _asks_of_any_event(rest: str) -> bool:
+    """Return whether a question asks for whatever happened at its times.
+
+    Args:
+        rest: The question without its time phrases, folded.
+    """
+    if _all_in(_ABOUT_TIME, _ABOUT_TIME_CJK, _named(rest)[1]):
+        return True
+    if _ASKS_HOW.search(rest) or _STATES.match(rest) or not _ASKS_WHAT.search(rest):
+        return False
+    return _all_in(_STOP_WORDS | _ANYTHING, _ANYTHING_CJK, _named(_QUESTION_WORDS.sub(" ", rest))[1])
+
+
+def _all_in(known: frozenset[str], characters: frozenset[str], words: Iterable[str]) -> bool:
+    """Return whether each word is known or, in CJK, of these characters alone."""
+    return all(characters.issuperset(word) if is_cjk(word[0]) else word in known for word in words)
 
 
 def _narrowest(times: list[TimeSpan]) -> tuple[TimeSpan, ...]:

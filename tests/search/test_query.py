@@ -334,30 +334,54 @@ def test_a_long_name_is_found_by_its_beginning() -> None:
 WEDNESDAY = datetime(2026, 2, 11, 15, 30)  # noqa: DTZ001 - as clocks on the wall show it
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("What did we do three days ago?", True),
-        ("what happened last Tuesday", True),
-        ("昨天", True),
-        ("上周发生了什么事情？", True),
-        ("2026年1月6日做了什么？", True),
-        ("Tell me about the events of last week", True),
-        ("Any news from 5 January 2026?", True),
-        ("上周都忙了些啥", True),
-        ("总结一下上個月的筆記", True),
-        ("What did we decide last Tuesday?", False),
-        ("what did Iben do yesterday", False),
-        ("昨天谁来修门", False),
-        ("Where did Iben go in January 2026?", False),
-        ("上周结婚的是谁", False),
-        ("what happened", False),
-        ("", False),
-    ],
-)
-def test_a_question_may_ask_for_whatever_was_at_a_time(text: str, expected: bool) -> None:
-    """A word that tells more asks for that."""
-    assert parse(text, datetime(2026, 2, 9, 12)).asks_of_time_alone is expected  # noqa: DTZ001
+MONDAY = datetime(2026, 2, 9, 12)  # noqa: DTZ001 - as clocks on the wall show it
+
+
+@table(
+    "text",
+    ["What did we do three days ago?", "what happened last Tuesday", "What happened today?", "anything new yesterday?",
+     "Tell me about the events of last week", "Any news from 5 January 2026?", "Summarize last week", "recap of yesterday",
+     "Yesterday's notes", "What did you do yesterday?", "Who was there last Friday?", "what about last month?", "and yesterday?",
+     "last Tuesday", "everything from last week", "Tell me everything that happened on 3 January 2026", "What's new today?",
+     "昨天", "昨天呢？", "上周发生了什么事情？", "2026年1月6日做了什么？", "今天做了什么", "上周都忙了些啥", "总结一下上個月的筆記",
+     "昨天发生了哪些事", "前天的记录", "上周的笔记", "三天前我们做了什么？", "昨天有什么新的吗", "你昨天做了什么？", "昨天谁在", "上个月干了什么"],
+)  # fmt: skip
+def test_a_question_may_ask_for_whatever_was_at_a_time(text: str) -> None:
+    """It asks what happened, what was done or written, or names the time and nothing else."""
+    asked = parse(text, MONDAY)
+    assert asked.asks_of_time_alone
+    assert not asked.is_small_talk
+
+
+@table(
+    "text",
+    ["What did we decide last Tuesday?", "what did Iben do yesterday", "Where did Iben go in January 2026?", "what happened", "",
+     "What was planned for last week?", "How did yesterday go?", "How was last week?", "How did we do last month?",
+     "Did you do it today?", "I made notes yesterday", "I will tell you everything tomorrow", "This is what happened today",
+     "will do it tomorrow", "Not today.", "what day is it today", "we did all of this last week", "Is it done today?",
+     "昨天谁来修门", "上周结婚的是谁", "上周决定了什么？", "昨天计划了什么", "今天怎么了", "昨天怎么样", "我昨天过得怎么样", "今天没什么",
+     "今天没有什么事", "今天什么都没做", "我今天做了", "今天不做了", "今天有事", "明天再做吧", "今天忙吗"],
+)  # fmt: skip
+def test_a_question_of_a_time_may_ask_for_more_than_the_time(text: str) -> None:
+    """A word that tells more asks for that; a judgement or a statement does not ask what happened. All may be in a note."""
+    asked = parse(text, MONDAY)
+    assert not asked.asks_of_time_alone
+    assert not asked.is_small_talk or not text
+
+
+@table(
+    "text",
+    ["How are things today?", "How's your day today?", "what's up today", "How are you doing today?", "How’s it going today?",
+     "how is everything today", "Hello, how are you this morning?", "what are you up to today?", "How are you feeling today?",
+     "see you tomorrow", "what's the weather like today", "今天怎么样?", "今天过得好吗", "今天天气怎么样?", "你今天过得怎么样？",
+     "今天还好吗", "早上好，今天怎么样？", "你今天在干嘛", "昨天过得如何", "你昨晚睡得好吗", "今天心情如何", "明天见"],
+)  # fmt: skip
+def test_small_talk_of_a_day_does_not_ask_for_the_day(text: str) -> None:
+    """Else each greeting would find all notes of today."""
+    asked = parse(text, MONDAY)
+    assert asked.times
+    assert asked.is_small_talk
+    assert not asked.asks_of_time_alone
 
 
 def test_a_question_asks_for_the_date_of_a_day_that_it_names() -> None:
