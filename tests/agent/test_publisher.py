@@ -3,10 +3,10 @@
 import asyncio
 import itertools
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import apsw
 import msgspec
@@ -26,6 +26,7 @@ from memd.store.meta import Fingerprint
 from memd.store.published_files import PublishedFile, read
 from tests.backends.qmd.bench import Bench, indexing
 from tests.bounds import shipped
+from tests.clock import hastily, now_s
 from tests.wait import until_async
 
 FINGERPRINT = Fingerprint("c1", "t1", ("memory",), "hashing", "words-and-pairs", "1", 4)
@@ -229,10 +230,35 @@ async def test_an_index_that_stays_as_it_is_is_looked_at_once(
         await until_async(is_at_rest, timeout_s=2)
 
 
-def test_a_transaction_has_longer_than_its_statements() -> None:
-    """The server ends one that takes too long before the connection is given up."""
-    assert shipped("memd.agent.publisher.HANG_S") == 120
-    assert shipped("memd.postgres.mirror.TRANSACTION_S") == 60
+def test_a_call_has_longer_than_the_statements_of_its_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server ends a statement that takes too long before the connection is given up."""
+
+    class Hanging:
+        def __init__(self, *_: object) -> None:
+            """Run nothing."""
+
+        async def run(self, call: Callable[[], object]) -> None:
+            if call != server.close:
+                await asyncio.Event().wait()
+
+    async def given_up_after_s() -> float:
+        given_up = asyncio.Event()
+        monkeypatch.setattr(server, "abandon", given_up.set)
+        publishing = Publisher("main", none, none, none, settings, "me", embeds=True)
+        running = asyncio.create_task(publishing.run())
+        await given_up.wait()
+        after_s = now_s()
+        running.cancel()
+        await asyncio.wait([running])
+        return after_s
+
+    server, none = FakeServer(), cast("Any", None)
+    settings = Publish(to="team", memory="alice/main", dsn_file="/nowhere")
+    monkeypatch.setattr("memd.agent.publisher.Mirror", lambda *_: server)
+    monkeypatch.setattr("memd.agent.publisher.Threads", Hanging)
+    hang_s = shipped("memd.agent.publisher.HANG_S")
+    assert hang_s > shipped("memd.postgres.mirror.TRANSACTION_S")
+    assert hastily(given_up_after_s()) == pytest.approx(hang_s, abs=1)
 
 
 async def test_a_vector_follows_though_nothing_changes(tmp_path: Path, server: FakeServer) -> None:

@@ -270,6 +270,20 @@ def test_a_reply_is_as_long_as_memd_is_configured_for(
 
 
 @BOTH
+def test_a_reply_may_have_just_so_many_characters(ask: Asking, address: Path) -> None:
+    """Its mark is counted."""
+    hits = [
+        Hit(path=f"memory/{n}.md", start_line=1, end_line=1, score=0.5, snippet="x" * 300) for n in range(9)
+    ]
+    with serving(address, *[answering(Found(results=hits), heard=[])] * 3):
+        (whole,) = ask(address, ("memory_search", {"query": "q"}), max_chars=100_000)
+        chars = len(json.dumps(whole, separators=(",", ":")))
+        for max_chars, count in ((chars, 9), (chars - 1, 8)):
+            (reply,) = ask(address, ("memory_search", {"query": "q"}), max_chars=max_chars)
+            assert len(reply["results"]) == count
+
+
+@BOTH
 def test_a_shared_conversation_gets_no_memory_of_the_owner(ask: Asking, daemon: Daemon) -> None:
     """Whatever the model asks for."""
     searched, read = ask(

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -10,8 +11,8 @@ import psycopg
 import pytest
 
 from memd.domain_types import Kind
-from memd.postgres.connection import SharedUnavailable
-from memd.postgres.mirror import Mirror, VectorSpace
+from memd.postgres.connection import SharedState, SharedUnavailable, find_state
+from memd.postgres.mirror import TRANSACTION_S, Mirror, VectorSpace
 from memd.store.published_files import PublishedChunk, PublishedFile, PublishedPart
 from tests.postgres.conftest import member
 from tests.postgres_server import PostgresServer
@@ -68,6 +69,27 @@ def test_a_call_that_nobody_waits_for_fails_at_once(
             dropping.result(60)
         way.release()
         mirror.close()
+
+
+def test_each_statement_of_a_publisher_has_so_long(
+    admin_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock that another one holds is waited for no longer."""
+    dsn_file = tmp_path / "alice.dsn"
+    dsn_file.touch(mode=0o600)
+    dsn_file.write_text(member(admin_dsn, "alice", "alice/main"))
+    told: list[object] = []
+    setting = "SELECT setting FROM pg_settings WHERE name = 'statement_timeout'"
+
+    def asked(connection: Any) -> SharedState:
+        told.append(connection.execute(setting).fetchone())
+        return find_state(connection)
+
+    monkeypatch.setattr("memd.postgres.mirror.find_state", asked)
+    mirror = Mirror(dsn_file, "alice/main", "me")
+    mirror.open()
+    mirror.close()
+    assert told == [(str(1000 * TRANSACTION_S),)]  # milliseconds
 
 
 def test_the_time_of_the_last_change_is_known(admin_dsn: str, tmp_path: Path) -> None:

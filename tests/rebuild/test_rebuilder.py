@@ -746,22 +746,21 @@ def test_damage_that_comes_back_is_given_longer_and_longer() -> None:
     async def waited_s(course: Course) -> list[float]:
         running = asyncio.create_task(course.rebuilder.run())
         waits = []
-        for _ in range(7):
-            await asyncio.sleep(1)
+        # For so long each index stays whole.
+        for whole_s in (1, 1, renewals.CALM_S - 60, 1, 1, renewals.CALM_S + 60, 1):
+            await asyncio.sleep(whole_s)
             began = now_s()
             built.clear()
             course.act("damaged", TARGETS[0])
             await built.wait()
             waits.append(now_s() - began - BUILDING_S - SWAPPING_S)
-            patch.setattr(
-                renewals, "CALM_S", 0.0 if len(waits) == 5 else calm_s
-            )  # it stays mended for so long
         running.cancel()
         await asyncio.wait([running])
         return waits
 
-    course, calm_s = Course([]), renewals.CALM_S
+    course = Course([])
     with pytest.MonkeyPatch.context() as patch, capture_logs():
+        patch.setattr(renewals, "time", SimpleNamespace(monotonic=now_s))
         patch.setattr(renewals, "rebuild", course.rebuild)
         patch.setattr(renewals, "discard", lambda _: None)
         patch.setattr(renewals, "give_back_beside", at_once)

@@ -258,6 +258,15 @@ def test_a_token_goes_as_a_whole_however_long(more: int) -> None:
 
 
 @pytest.mark.parametrize("more", [0, 1])
+def test_what_a_token_ends_with_is_looked_for_in_so_many_signs(more: int) -> None:
+    """Else one without an end would be read as a whole at each place where one may begin."""
+    row = TokenFormat("abc-key", "ABC", ("abc_",), r"abc_[a-z]++-", "vendor")
+    many = shipped("memd.redact.token_formats._MOST_READ") - 5 + more
+    text = "abc_" + ("xy" * many)[:many] + "-"
+    assert row.find(text, 0) == (None if more else (0, len(text)))
+
+
+@pytest.mark.parametrize("more", [0, 1])
 def test_so_many_signs_tell_whether_a_token_is_random(more: int) -> None:
     """What stands behind them is not looked at."""
     row = TokenFormat("abc-key", "ABC", ("abc_",), r"abc_[a-z0-9]{4,}+", "vendor", entropy=0.1)

@@ -22,6 +22,7 @@ from memd.server.acceptor import (
     Acceptor,
     AdmissionPolicy,
     answering,
+    keep_listening,
     most_agents,
     most_connections,
 )
@@ -29,7 +30,7 @@ from memd.server.connection import Connection
 from memd.server.listening_socket import ListeningSocket
 from memd_client.messages import Get, Note, Reply, Request
 from tests.bounds import shipped
-from tests.clock import hastily
+from tests.clock import for_s, hastily, now_s, run_hastily
 from tests.server.serving import serving
 from tests.server.stranger import Stranger
 from tests.wait import until_async
@@ -282,6 +283,23 @@ async def test_a_socket_is_looked_at_only_while_it_is_accepted_from(
             assert not loop.remove_reader(watched[0])
         await acceptor.close()
         assert [loop.remove_reader(one) for one in watched] == [False, False]
+
+
+@run_hastily
+async def test_a_socket_is_bound_again_within_seconds() -> None:
+    """So often it is looked at."""
+    looked_at: list[float] = []
+
+    class Watched(ListeningSocket):
+        def __init__(self) -> None:
+            """Bind nothing."""
+
+        def is_gone(self) -> bool:
+            looked_at.append(now_s())
+            return False
+
+    await for_s(3.5 * LOOK_S, keep_listening(Watched(), cast("Any", None)))
+    assert looked_at == pytest.approx([LOOK_S, 2 * LOOK_S, 3 * LOOK_S])
 
 
 def test_an_unforeseen_error_does_not_end_the_watch_over_the_socket(

@@ -1,10 +1,13 @@
 """What the page is told."""
 
+import asyncio
 import importlib.resources
 import json
 import socket
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +21,7 @@ from memd_client.web.gate import OneTimeToken
 from memd_client.web.server import WebServer
 from tests.bounds import shipped
 from tests.client.web.conftest import TOKEN, Page
+from tests.clock import hastily, now_s
 from tests.daemon.process import Daemon
 from tests.wait import until
 
@@ -182,8 +186,26 @@ def test_the_file_that_opens_it_goes_with_its_token(
 
 def test_an_unused_server_ends(remembering: Daemon) -> None:
     """By itself, after half an hour; here sooner."""
-    assert IDLE_S == 1800
     WebServer(remembering.socket, idle_s=0.2).run()
+
+
+def test_a_server_goes_on_for_half_an_hour_without_a_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody may come back to the page."""
+    ended_after_s: list[float] = []
+    began = time.monotonic()
+
+    async def serve(uvicorn: Any, **_: object) -> None:
+        while not uvicorn.should_exit:  # noqa: ASYNC110 - as uvicorn does
+            await asyncio.sleep(1)
+        ended_after_s.append(now_s())
+
+    monkeypatch.setattr("uvicorn.Server.serve", serve)
+    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: began + now_s()))
+    monkeypatch.setattr(asyncio, "run", hastily)
+    WebServer(tmp_path / "no-socket").run()
+    assert ended_after_s == [pytest.approx(IDLE_S, abs=300)]
 
 
 def test_the_page_is_small_and_asks_nobody_else() -> None:

@@ -167,6 +167,7 @@ async def test_a_text_that_kills_twice_is_rejected(make: Make) -> None:
     texts = ["one", "exit", "three"]
     rejected = await fate(provider, texts)
     assert rejected.index == 1
+    assert str(rejected).startswith(f"{local.DEATHS} embedding workers died on this text")
     assert "exit status 3" in str(rejected)
     assert "exit " not in str(rejected).replace("exit status", "")
     others = ["one", "three"]
