@@ -146,6 +146,7 @@ _REFERENCE = re.compile(
     |[(\[{][A-Za-z_.,:()]*[)\]}]?\Z|:[a-z]+:
     |!(?i:vault|secret|ref|sub|env|env_var|include|getatt|join|importvalue|reference)\b
     |(?:await|new|lambda|function|async|yield|not|return)\b
+    |\){1,3}[?&]?\.[A-Za-z_]\w{0,40}(?:[(.]|\Z)            # ask("password: ").strip()
     |[*•●xX._#?…-]{3,}\Z|\*{3,}|[xX]{4,}|\.{3}|…
     |(?:ref\+)?(?:file|env|op|vault|ref|arn|secret|aws-sm|gcp-sm|keychain|exec|cmd|sops|ssm):(?://?|[A-Za-z_]{2})|arn:
     """,
@@ -244,9 +245,10 @@ def is_secret(
 
 
 _HYPHENED = re.compile(r"[a-z]{3,8}(?:-[a-z]{3,8}){3,11}")  # words as wallets draw them
-# What stands for a value: a label in a language, or the name of a variable that ends with one.
+# What stands for a value: a label in a language, or the name of a variable that ends with one, or with one and "here".
 _OF_LABEL = re.compile(
-    rf"(?:{either(SECRET_WORDS.passwords)})\w{{0,3}}|[^\W\d_]{{2,12}}(?:[_ -][^\W\d_]{{2,12}}){{0,2}}[_ -](?:{either(SECRET_WORDS.passwords)})",
+    rf"(?:{either(SECRET_WORDS.passwords)})\w{{0,3}}|[^\W\d_]{{2,12}}(?:[_ -][^\W\d_]{{2,12}}){{0,2}}[_ -](?:{either(SECRET_WORDS.passwords)})"
+    r"(?:[_ -](?:aquí|aqui|hier|här|her|ici|qui|tutaj|buraya|здесь|сюда|тут))?",
     re.IGNORECASE,
 )
 # Values that begin with a dollar sign but are no variables: a word, digits and a word in capitals, or other characters.

@@ -676,6 +676,11 @@ password = None
 password = ""
 password = ''
 password = input("Password: ")
+password = input("Password: ").strip()
+password = input("请输入密码：").strip()
+token = (prompt("token: ") or "").trim()
+const secret = (await ask("secret: ")).trim();
+puts ask("passphrase: ")&.chomp
 password = getpass.getpass()
 password = getpass("Password: ")
 password = os.environ["DB_PASSWORD"]
