@@ -1034,6 +1034,8 @@ Set-Cookie: sid=§h; Secure
 Cookie: session=§k
 Cookie: theme=dark; sessionid=§h; csrftoken=§k
 "cookie": "sid=§k; lang=en"
+Cookie: sid="§k"; lang=en
+Cookie: lang=en; sid="§k"
 document.cookie = "session=§k"
 X-Api-Key: §k
 x-api-key: §U
