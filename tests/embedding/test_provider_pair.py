@@ -20,11 +20,14 @@ from memd.embedding.running_provider import ProviderParts
 from memd.maintenance.loop import BackgroundTasks
 from memd.providers.api_keys import ChoiceInputs, read_small
 from memd.providers.choose import Candidate, ProviderChoice, SkippedProvider, choose
-from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Vector, space_of
+from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Provider, Vector, space_of
 from memd.providers.remote.identify_model import ModelIdentity
+from memd.providers.remote.provider import RemoteProvider
+from memd.providers.remote.retrying_client import RetryingClient
 from memd.store.embedding_cache import EmbeddingStore
 from tests.bounds import shipped
 from tests.clock import hastily, now_s
+from tests.embedding.specs import KNOWN
 from tests.embedding.supplies import silent
 from tests.fakes import HashingProvider
 from tests.wait import until_async
@@ -164,17 +167,17 @@ async def test_another_model_behind_the_name_is_told_and_the_first_one_is_not(
         workspace=tmp_path, provider="openai-compatible", model="m", remote=remote, fallback="none"
     )
     recipe = choose(settings, ChoiceInputs({}, tmp_path, read_small)).primary
-    first, second = HashingProvider(), HashingProvider(dimensions=32)
-    found, told = [first, second], list[int]()
+    both = (KNOWN, msgspec.structs.replace(KNOWN, dimensions=32, generation=1))
+    found, told, used = list(both), list[int](), list[Provider | None]()
 
     async def load(_: ModelInfoStore) -> None:
         pass
 
-    async def ask(_: ModelProbe) -> HashingProvider | None:
-        return found.pop(0) if found else None
+    async def answer(_: RetryingClient, before: ModelIdentity | None, **_rest: object) -> ModelIdentity:
+        return found.pop(0) if found or before is None else before
 
     monkeypatch.setattr(ModelInfoStore, "load", load)
-    monkeypatch.setattr(ModelProbe, "ask", ask)
+    monkeypatch.setattr("memd.embedding.model_info.identify", answer)
     with structlog.testing.capture_logs() as logged:
         async with asyncio.TaskGroup() as tasks:
             parts = ProviderParts(
@@ -182,11 +185,20 @@ async def test_another_model_behind_the_name_is_told_and_the_first_one_is_not(
             )
             registry = ProviderRegistry(parts, lambda _: ProviderChoice(recipe, None))
             pair = (await registry.providers_for(settings)).pair
-            for provider in (first, second):
-                next(iter(pair.members)).health.probe_wanted.set()
-                await until_async(lambda provider=provider: pair.wanted == provider.identity)  # type: ignore[misc]
+            [asked] = pair.members
+            for identity in both:
+                asked.health.probe_wanted.set()
+                await until_async(
+                    lambda asked=asked, identity=identity: (
+                        asked.is_answering  # type: ignore[misc]
+                        and asked.identity.dimensions == identity.dimensions
+                    )
+                )
                 told.append(sum(one["event"] == "embed.model_changed" for one in logged))
+                used.append(asked.provider)
             await registry.close()
+    assert [type(provider) for provider in used] == [RemoteProvider, RemoteProvider]
+    assert not [one for one in logged if one["event"] == "maintenance.failed"]
     assert [one["model"] for one in logged if one["event"] == "embed.model_changed"] == ["m"]
     assert told == [0, 1]
 
