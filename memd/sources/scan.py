@@ -101,10 +101,10 @@ DOUBLES = frozenset({SkipReason.SAME_NAME, SkipReason.SAME_FILE})
 class BlindReason(StrEnum):
     """Why a scan could not look at a place."""
 
-    ABSENT = "their directory is not there"  # or is a symlink now: its files may return
-    CLOSED = "they cannot be read"
-    UNMOUNTED = "their disk is not mounted"
-    MOVING = "they take other names all the time"  # renames are events, so the next scan is near
+    ABSENT = "no such directory"  # or is a symlink now: its files may return
+    CLOSED = "not readable"
+    UNMOUNTED = "disk not mounted"
+    MOVING = "renamed all the time"  # renames are events, so the next scan is near
 
 
 class MountPoint(msgspec.Struct, frozen=True):
