@@ -162,9 +162,15 @@ def _files(invocation: Invocation) -> Iterator[Path]:
                 f"{shown(visible(given), invocation.places.home)} does not exist.",
                 exit_code=NOT_FOUND,
             )
-        if not path.is_dir():
+        if path.is_file():
             yield path
             continue
+        if not path.is_dir():
+            raise Failed(
+                "not_a_file",
+                f"{shown(visible(given), invocation.places.home)} is no file and no directory; it may never end.",
+                "Of what a program prints: `... | memd-ctl redact -`.",
+            )
         for top, directories, names in os.walk(path):
             directories[:] = sorted(name for name in directories if name != ".git")
             yield from (inner for name in sorted(names) if (inner := Path(top, name)).is_file())
@@ -203,6 +209,8 @@ def _read(invocation: Invocation) -> tuple[bytes, str]:
     path, name = Path(given), shown(visible(given), invocation.places.home)
     if path.is_dir():
         raise Failed("not_a_file", f"{name} is a directory.", "Name one file: a note or a transcript.")
+    if path.is_block_device() or path.is_char_device():
+        raise Failed("not_a_file", f"{name} is a device.", "Name one file, or - for stdin.")
     try:
         if path.suffix != PACKED_SUFFIX:
             return path.read_bytes(), name

@@ -3,6 +3,8 @@
 import contextlib
 import io
 import json
+import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -272,6 +274,28 @@ def test_a_workspace_is_scanned(run: Run, home: Path, file: Path) -> None:
     assert data["files"][0]["file"] == str(note)
     assert _KEY not in out
     assert run("redact", "--scan", str(home / "none")).code == 3
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "socket"])
+def test_what_may_never_end_is_not_scanned(run: Run, home: Path, kind: str) -> None:
+    """A device goes on for ever, and a pipe that nobody writes to waits for ever; below a directory both are left out."""
+    path = Path("/dev/zero")
+    if kind == "pipe":
+        path = home / "pipe"
+        os.mkfifo(path)
+    elif kind == "socket":
+        path = home / "socket"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+    code, _, err = run("redact", "--scan", str(path))
+    assert code == 1
+    assert "is no file and no directory" in err
+    if kind == "device":
+        code, _, err = run("redact", str(path))
+        assert code == 1
+        assert "is a device" in err
+    else:
+        assert run("redact", "--scan", str(home)).code == 0
 
 
 def test_the_help_says_with_which_status_a_scan_ends(run: Run, file: Path) -> None:
