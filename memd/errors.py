@@ -14,7 +14,13 @@ class MemdError(Exception):
 
 
 class TransientError(MemdError):
-    """The same work may succeed later."""
+    """The same work may succeed later.
+
+    Attributes:
+        needs_person: Whether it fails until somebody changes something, such as a setting or a right.
+    """
+
+    needs_person = False
 
 
 class FatalError(MemdError):

@@ -42,12 +42,15 @@ class CoolingDown(msgspec.Struct, frozen=True):
     since: float  # clock time of the first failure in a row
     reason: str  # why the last attempt failed
     retry_at: float  # clock time from which a search may try the backend again
+    needs_person: bool = False  # see TransientError
 
 
 BreakerState = InUse | CoolingDown
 
 
-def failed(before: BreakerState, reason: str, now: float, cooldown_s: float) -> CoolingDown:
+def failed(
+    before: BreakerState, reason: str, now: float, cooldown_s: float, *, needs_person: bool = False
+) -> CoolingDown:
     """Return the state after a failed attempt to create or ask the backend.
 
     Args:
@@ -55,9 +58,10 @@ def failed(before: BreakerState, reason: str, now: float, cooldown_s: float) -> 
         reason: Why it failed, in words for people.
         now: The clock time, in seconds.
         cooldown_s: Seconds until the backend may be tried again.
+        needs_person: See TransientError.
     """
     since = before.since if isinstance(before, CoolingDown) else now
-    return CoolingDown(since, reason, now + cooldown_s)
+    return CoolingDown(since, reason, now + cooldown_s, needs_person)
 
 
 def may_be_tried(state: BreakerState, now: float) -> bool:
@@ -219,7 +223,7 @@ class CircuitBreaker(Generic[B]):
                 # memd's own index failed, not the backend: the built-in backend reports it better
                 return None
             except TransientError as failure:
-                self._lose(backend, str(failure))
+                self._lose(backend, str(failure), needs_person=failure.needs_person)
                 return None
             except asyncio.CancelledError:
                 # The backend was closed during the search: a failure, unless the caller itself was cancelled.
@@ -285,7 +289,7 @@ class CircuitBreaker(Generic[B]):
                 await asyncio.wait(self._ending, timeout=CLOSE_S)
             backend = await self._create()
         except TransientError as failure:
-            self._fail(str(failure))
+            self._fail(str(failure), needs_person=failure.needs_person)
         except Exception:
             log.exception("backend.failed", agent=self._agent, backend=self.name)
             self._fail(f"memd failed at making {self.name} ready; its log has the details")
@@ -308,14 +312,15 @@ class CircuitBreaker(Generic[B]):
             log.exception("backend.failed", agent=self._agent, backend=self.name)
             self._lose(backend, f"memd failed at keeping {self.name} up to date; its log has the details")
 
-    def _lose(self, backend: B, reason: str) -> None:
+    def _lose(self, backend: B, reason: str, *, needs_person: bool = False) -> None:
         """Record a failure of a backend, unless it was dropped already."""
         if backend is self._backend:
             self._drop()
-            self._fail(reason)
+            self._fail(reason, needs_person=needs_person)
 
-    def _fail(self, reason: str) -> None:
-        self._enter(failed(self.state, reason, self._clock(), self._timeouts.cooldown_s))
+    def _fail(self, reason: str, *, needs_person: bool = False) -> None:
+        cooldown_s = self._timeouts.cooldown_s
+        self._enter(failed(self.state, reason, self._clock(), cooldown_s, needs_person=needs_person))
 
     def _drop(self) -> None:
         """Forget the backend and close it in the background."""
@@ -392,6 +397,11 @@ class CircuitBreaker(Generic[B]):
             waited_s = self._clock() - self._abandoned_since
             return f"{self.name} has not answered for {waited_s:.1f} s"
         return None
+
+    @property
+    def needs_person(self) -> bool:
+        """Whether the backend fails until somebody changes something, as far as is known."""
+        return isinstance(self.state, CoolingDown) and self.state.needs_person
 
     @property
     def _is_silent(self) -> bool:

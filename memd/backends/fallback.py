@@ -19,7 +19,7 @@ from memd.backends.backend import (
     VectorSearchStatus,
 )
 from memd.backends.circuit_breaker import CircuitBreaker, CoolingDown, GuardedBackend, ReadableBackend
-from memd.backends.indexed_text import FilesBlocked
+from memd.backends.indexed_text import blocked
 from memd.domain_types import FallbackUse, Kind, Trace
 from memd.errors import TransientError
 from memd.runtime.timers import Clock
@@ -211,7 +211,7 @@ class ReadingFallback(Fallback[R]):
             [excerpt] = await read(self.second)
         elif excerpt is None:
             reason = self.use.reason if self.use is not None else f"{self.name} has not answered"
-            raise FilesBlocked(f"{path} cannot be read just now: {reason}.")
+            raise blocked(path, reason, needs_person=self.first.needs_person)
         return excerpt
 
     async def _ask(

@@ -17,7 +17,7 @@ from memd.backends.backend import (
 )
 from memd.backends.builtin import Builtin, OwnProposal
 from memd.backends.circuit_breaker import CircuitBreaker, ReadableBackend
-from memd.backends.indexed_text import FilesBlocked
+from memd.backends.indexed_text import blocked
 from memd.config.settings import IncludedMemory, included_path
 from memd.domain_types import DegradedPart, Kind, SearchFilter, Trace
 from memd.search.make_hits import Proposal
@@ -140,9 +140,8 @@ class Including:
         breaker = self._breakers[memory.name]
         answered = await breaker.ask(read)
         if answered is None:
-            raise FilesBlocked(
-                f"{path} cannot be read just now: {breaker.reason or 'the server has not answered'}."
-            )
+            reason = breaker.reason or "the server has not answered"
+            raise blocked(path, reason, needs_person=breaker.needs_person)
         return answered[0]
 
     async def warm(self) -> None:

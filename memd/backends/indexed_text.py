@@ -30,6 +30,25 @@ class FilesBlocked(TransientError):
     """An indexed file cannot be read now, though it may exist."""
 
 
+class FilesRefused(FilesBlocked):
+    """Likewise, until somebody changes a setting or a right."""
+
+    needs_person = True
+
+
+def blocked(path: str, reason: str, *, needs_person: bool) -> FilesBlocked:
+    """Return the error for a file of a memory that does not answer.
+
+    Args:
+        path: Its path, as requested.
+        reason: Why the memory does not answer.
+        needs_person: As in TransientError.
+    """
+    if needs_person:
+        return FilesRefused(f"{path} cannot be read: {reason}.")
+    return FilesBlocked(f"{path} cannot be read just now: {reason}.")
+
+
 async def read_note(path: str, rules: IndexingRules, threads: Threads) -> Sequence[str]:
     """Return all lines of a note as it is on disk now, redacted.
 

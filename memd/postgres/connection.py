@@ -53,6 +53,8 @@ class SharedUnavailable(TransientError):
 class SharedRefused(SharedUnavailable):
     """A shared memory cannot be used until somebody changes the configuration, the server or the rights there."""
 
+    needs_person = True
+
 
 class DriverMissing(SharedRefused):
     """psycopg is not installed."""

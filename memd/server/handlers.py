@@ -105,7 +105,8 @@ class Handlers:
             # A failed agent is started again by itself, but what makes it fail rarely ends within a moment.
             return wire.Failure(code="unavailable", message=str(error), hint="memd-ctl doctor")
         except TransientError as error:
-            return wire.Failure(code="unavailable", message=str(error), hint="Try again in a moment.")
+            hint = "memd-ctl doctor" if error.needs_person else "Try again in a moment."
+            return wire.Failure(code="unavailable", message=str(error), hint=hint)
         except Exception:
             # A bug in memd must end neither the connection nor the daemon.
             log.exception("server.request_failed", request=type(request).__name__)

@@ -23,6 +23,7 @@ from memd.backends.fallback import Fallback, ReadingFallback
 from memd.backends.indexed_text import FilesBlocked
 from memd.domain_types import FallbackUse, Kind, Trace
 from memd.errors import TransientError
+from memd.postgres.connection import SharedRefused
 from memd.store.errors import StoreClosed, StoreUnavailable
 from tests.bounds import shipped
 from tests.clock import hastily, now_s
@@ -597,6 +598,17 @@ async def test_what_neither_has_is_missing_only_where_both_were_asked() -> None:
     with pytest.raises(FilesBlocked, match=r"^a\.md cannot be read just now: no such host\.$"):
         await away.get("a.md", **how)
     await away.close()
+
+
+async def test_what_only_a_person_can_mend_is_no_matter_of_a_moment() -> None:
+    """A role without its right is refused until somebody grants it."""
+    first = ReadingFirst()
+    both = reading(first, HavingNothing())
+    first.failure = SharedRefused("this role is no member")
+    with pytest.raises(FilesBlocked, match=r"^a\.md cannot be read: this role is no member\.$") as refused:
+        await both.get("a.md", start_line=3, lines=1, kinds=frozenset(Kind), max_chars=99)
+    assert refused.value.needs_person
+    await both.close()
 
 
 async def test_warming_up_makes_the_backend() -> None:

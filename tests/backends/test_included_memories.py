@@ -22,6 +22,7 @@ from memd.backends.indexed_text import FilesBlocked
 from memd.config.settings import IncludedMemory
 from memd.domain_types import DegradedPart, Kind, SearchFilter
 from memd.errors import TransientError
+from memd.postgres.connection import SharedRefused
 from tests.clock import hastily, now_s
 from tests.wait import until_async
 
@@ -275,6 +276,18 @@ async def test_lines_are_read_where_the_path_says() -> None:
     await bench.both.close()
     with pytest.raises(FilesBlocked, match=r"cannot be read just now: the server has not answered\."):
         await bench.both.get(f"{CAROL}/a.md", **how)
+
+
+async def test_lines_that_the_server_refuses_are_no_matter_of_a_moment() -> None:
+    """A person has to mend what is wrong."""
+    bench = Bench()
+    bench.carol.failure = SharedRefused("this role is no member")
+    with pytest.raises(
+        FilesBlocked, match=r"^team:carol/main/a\.md cannot be read: this role is no member\.$"
+    ) as refused:
+        await bench.both.get(f"{CAROL}/a.md", start_line=1, lines=1, kinds=ALL)
+    assert refused.value.needs_person
+    await bench.both.close()
 
 
 async def test_all_are_made_ready_and_closed() -> None:
