@@ -31,11 +31,12 @@ async def get(request: wire.Get, caller: Caller, times: RequestTimes) -> wire.No
         if allowed is None:
             return missing
         timed.agent = allowed.agent.id
-        of = included_path(request.path, allowed.agent.settings.include)
+        path = _without_dot(request.path)
+        of = included_path(path, allowed.agent.settings.include)
         if of is not None and of[0].name not in allowed.granted.included:
             return missing
         excerpt = await allowed.agent.backend.get(
-            request.path,
+            path,
             start_line=request.start_line,
             lines=min(request.lines or MAX_LINES, MAX_LINES),
             kinds=allowed.granted.kinds,
@@ -44,7 +45,7 @@ async def get(request: wire.Get, caller: Caller, times: RequestTimes) -> wire.No
         if excerpt is None:
             return missing
         # Logged only for indexed files: any other path may be arbitrary text written by a model.
-        timed.facts |= {"path": request.path, "chars": len(excerpt.text)}
+        timed.facts |= {"path": path, "chars": len(excerpt.text)}
     return wire.Note(
         path=request.path,
         text=excerpt.text,
@@ -54,6 +55,13 @@ async def get(request: wire.Get, caller: Caller, times: RequestTimes) -> wire.No
         max_chars=allowed.agent.settings.limits.max_injected_chars,
         total_lines=excerpt.total_lines,
     )
+
+
+def _without_dot(path: str) -> str:
+    """Return a path without a leading `./`, as shells complete it; no path of the index begins so."""
+    while path.startswith("./"):
+        path = path[2:].lstrip("/")
+    return path
 
 
 async def tags(request: wire.Tags, caller: Caller) -> wire.TagsReport:
