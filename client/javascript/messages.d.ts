@@ -34,7 +34,7 @@ export interface SearchRequest {
 }
 
 export interface GetRequest {
-  /** as in a hit */
+  /** as in a hit; a leading `./` is ignored */
   path: string;
   /** the first line to read, from 1 */
   start_line?: number;
@@ -302,6 +302,8 @@ export interface SyncReport {
   reason: string | null;
   /** configured paths whose directory does not exist, not those of presets; what the index has of them is as it was seen last */
   missing: string[];
+  /** of a request for all agents: those that cannot run, each with the reason. The numbers are of the others */
+  left_out: Record<string, string>;
 }
 
 export interface ReindexReport {

@@ -191,7 +191,8 @@ const PARTS = {
       "vectors": "complete",
       "waiting_chunks": 0,
       "reason": null,
-      "missing": []
+      "missing": [],
+      "left_out": {}
     },
     "holds": {}
   },

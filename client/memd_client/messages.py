@@ -297,6 +297,7 @@ class SyncReport(WireMessage, frozen=True):
     waiting_chunks: int = 0
     reason: str | None = None  # why chunks wait
     missing: list[str] = []  # configured directories that do not exist
+    left_out: dict[str, str] = {}  # agents that cannot run, and why
 
 
 class ReindexReport(WireMessage, frozen=True):

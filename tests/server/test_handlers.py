@@ -22,6 +22,7 @@ from memd.backends.backend import (
     Excerpt,
     VectorSearchStatus,
 )
+from memd.backends.indexed_text import FilesRefused
 from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings, QuerySettings, Redact, Scope, SearchLimits, UserRule
 from memd.domain_types import DegradedPart, FoundHit, Kind, Label, LabelKind, SearchFilter, Trace
@@ -169,6 +170,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
         (StoreUnavailable("disk full"), "unavailable"),
         (StoreDamaged("malformed"), "unavailable"),
         (StoreNewer(Path("embeddings.sqlite"), 9, 2), "unavailable"),
+        (FilesRefused("no member"), "unavailable"),
         (ValueError("a bug"), "internal"),
         (RecursionError(), "internal"),
     ],
@@ -180,9 +182,20 @@ async def test_an_error_becomes_a_failure_with_its_code(bench: Bench, failure: E
         reply = await bench.handlers.handle(wire.Search(query="x"))
     assert isinstance(reply, wire.Failure)
     assert reply.code == code
+    is_momentary = isinstance(failure, StoreUnavailable)
+    assert (reply.hint == "Try again in a moment.") is is_momentary
     assert reply.hint
     assert [event["event"] for event in logs] == (["server.request_failed"] if code == "internal" else [])
     assert (await bench.found()).results
+
+
+@pytest.mark.parametrize("path", ["./MEMORY.md", "././/MEMORY.md", "MEMORY.md"])
+async def test_a_path_may_begin_as_a_shell_completes_it(bench: Bench, path: str) -> None:
+    """The note is the same; the reply has the path as it was asked for."""
+    reply = await bench.handlers.handle(wire.Get(path=path))
+    assert isinstance(reply, wire.Note)
+    assert (reply.path, reply.missing) == (path, False)
+    assert [one[0] for one in bench.backend.read] == ["MEMORY.md"]
 
 
 async def test_a_bug_tells_the_client_nothing_of_its_text(bench: Bench) -> None:
@@ -1140,16 +1153,10 @@ async def test_a_sync_has_those_tried_again_that_it_is_about(
 
 @pytest.mark.parametrize(
     ("asked", "told"),
-    [
-        (
-            None,
-            "none is wanted; agent away cannot run: its disk is away; agent gone cannot run: its disk is away",
-        ),
-        ("main", "none is wanted"),
-    ],
+    [(None, {"away": "its disk is away", "gone": "its disk is away"}), ("main", {})],
 )
 async def test_a_sync_of_all_tells_of_those_that_cannot_run(
-    bench: Bench, asked: str | None, told: str
+    bench: Bench, asked: str | None, told: dict[str, str]
 ) -> None:
     """Beside what is to be said of those that do; a sync of one agent says nothing of others."""
 
@@ -1160,7 +1167,7 @@ async def test_a_sync_of_all_tells_of_those_that_cannot_run(
     bench.agents.swap(bench.agents.all(), {"away": left_out, "gone": left_out})
     reply = await bench.handlers.handle(wire.Sync(agent=asked, wait=False))
     assert isinstance(reply, wire.SyncReport)
-    assert reply.reason == told
+    assert (reply.left_out, reply.reason) == (told, "none is wanted")
 
 
 async def test_where_nothing_is_embedded_yet_there_is_nothing_to_pause(

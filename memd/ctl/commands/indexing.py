@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import msgspec
 
+from memd.ctl.failures import BUSY
 from memd.ctl.invocation import Invocation
 from memd.ctl.output import reply_text, terminal
 from memd.ctl.output.humanize import counted, duration, estimate, one_line, visible
@@ -138,7 +139,7 @@ def run_sync(invocation: Invocation) -> Outcome:
     if options.no_wait:
         with invocation.client() as memd:
             report = memd.sync(agent=options.agent, force=options.force, wait=False)
-        return Outcome(report, f"Asked for. Until then: {_searchable(report)}.")
+        return _synced(report, f"Asked for. Until then: {_searchable(report)}.")
     report = sync_all(
         invocation.client,
         invocation.screen,
@@ -147,7 +148,16 @@ def run_sync(invocation: Invocation) -> Outcome:
         vectors=not options.no_vectors,
         timeout_s=options.timeout,
     )
-    return Outcome(report, sync_text_of(report))
+    return _synced(report, sync_text_of(report))
+
+
+def _synced(report: SyncReport, text: str) -> Outcome:
+    """Return the outcome; the files of an agent that cannot run are not searchable, which a script must notice."""
+    notes = tuple(
+        f"Agent {visible(name)} cannot run: {visible(one_line(reason))}. See memd-ctl doctor."
+        for name, reason in sorted(report.left_out.items())
+    )
+    return Outcome(report, text, notes, exit_code=BUSY if report.left_out else 0)
 
 
 def sync_text_of(report: SyncReport) -> str:

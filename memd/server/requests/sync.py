@@ -100,10 +100,7 @@ async def _wait_for_pass(agent: RunningAgent, ticket: int) -> PassReport:
 
 
 def _with_left_out(report: wire.SyncReport, left_out: Mapping[str, LeftOut]) -> wire.SyncReport:
-    reasons = [f"agent {name} cannot run: {each.reason}" for name, each in left_out.items()]
-    if not reasons:
-        return report
-    return msgspec.structs.replace(report, reason="; ".join(filter(None, [report.reason, *reasons])))
+    return msgspec.structs.replace(report, left_out={name: each.reason for name, each in left_out.items()})
 
 
 async def sync_report(agents: Sequence[RunningAgent], passes: Sequence[PassReport] = ()) -> wire.SyncReport:

@@ -200,6 +200,18 @@ def test_nothing_need_be_waited_for(run: Run, address: Path) -> None:
     assert heard[0].wait is False
 
 
+@pytest.mark.parametrize("flags", [(), ("--no-wait",)])
+def test_a_script_notices_an_agent_that_cannot_run(run: Run, address: Path, flags: tuple[str, ...]) -> None:
+    """Its files are not searchable, whatever is to be said of the others."""
+    report = msgspec.structs.replace(_DONE, left_out={"work": "its disk\nis away"})
+    replies = [answering(report)] if flags else [answering(status(agent())), answering(report)]
+    with serving(address, *replies):
+        code, out, err = run("sync", *flags)
+    assert code == 75
+    assert "214 files, 1,830 chunks searchable" in out
+    assert err == "Agent work cannot run: its disk; is away. See memd-ctl doctor.\n"
+
+
 def test_a_sync_that_takes_too_long_is_busy(run: Run, address: Path) -> None:
     """The work goes on, so it is no error of the index."""
     late = Failure(code="timed_out", message="not all text is searchable yet; indexing goes on")
