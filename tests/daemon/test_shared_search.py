@@ -220,8 +220,9 @@ def test_who_was_revoked_finds_nothing_at_once(pair: tuple[Daemon, Daemon], admi
             administration.revoke(admin, "bob", "alice/main")
         revoked = there.search("billing", agent="alice")
         assert (revoked.results, revoked.fallback_from) == ([], "postgres")
-        with pytest.raises(RequestFailed, match="cannot be read just now"):
+        with pytest.raises(RequestFailed, match=r"2026-11-02\.md cannot be read: ") as refused:
             there.get("memory/2026-11-02.md", agent="alice")
+        assert refused.value.hint == "memd-ctl doctor"
         assert other.stop() == 0
     kept = b"".join(file.read_bytes() for file in other.state.rglob("*") if file.is_file())
     assert b"PostgreSQL for billing" not in kept
