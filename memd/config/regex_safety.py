@@ -424,7 +424,7 @@ def _walked(structure: Any, ways: set[_Way], ignores_case: bool) -> set[_Way]:
 
 def _behind(way: _Way, op: Any, arguments: Any, ignores_case: bool) -> _Way:
     takes_signs = op not in {ops.AT, ops.ASSERT, ops.ASSERT_NOT}
-    is_needed = _least(op, arguments) > 0
+    is_needed = _is_needed(op, arguments)
     if way.is_rival and is_needed:
         raise _Compete
     taken = signs([(op, arguments)], ignores_case) if takes_signs else frozenset()
@@ -442,10 +442,10 @@ def _after(repeats: Iterable[_Open], taken: frozenset[int]) -> tuple[_Open, ...]
     return tuple(known._replace(is_apart=True) for known in repeats if known.signs & taken)
 
 
-def _least(op: Any, arguments: Any) -> int:
-    """Return the least number of characters that an operation takes, 0 or 1."""
+def _is_needed(op: Any, arguments: Any) -> bool:
+    """Return whether an operation takes a character in any case."""
     if op in REPEATS or op is ops.POSSESSIVE_REPEAT:
-        return 1 if arguments[0] > 0 else 0
+        return bool(arguments[0])
     if op is ops.ATOMIC_GROUP:
-        return max((_least(*part) for part in arguments), default=0)
-    return 0 if op in {ops.GROUPREF, ops.GROUPREF_EXISTS} else 1
+        return any(_is_needed(*part) for part in arguments)
+    return op not in {ops.GROUPREF, ops.GROUPREF_EXISTS}
