@@ -274,3 +274,10 @@ def test_what_was_given_is_shown_short_and_harmless(given: Any) -> None:
     (problem,) = document_problems({"agents": {"main": {"cache": {"enabled": given}}}})
     assert len(problem.text) < 200
     assert not re.search(r"[\x00-\x1f]", problem.text)
+
+
+@pytest.mark.parametrize(("given", "shown"), [("x" * 60, "x" * 60), ("x" * 61, "x" * 59 + "…")])
+def test_so_much_of_a_value_is_shown(given: str, shown: str) -> None:
+    """One that is longer is cut to as much."""
+    (problem,) = document_problems({"agents": {"main": {"cache": {"enabled": given}}}})
+    assert f'"{shown}"' in problem.text

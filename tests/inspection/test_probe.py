@@ -7,11 +7,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from memd.inspection.probe import Disk, ProbeResult, SqliteFacts, start_probe
 from memd.inspection.programs import look_at_model, look_at_sqlite
+from tests.bounds import shipped
+from tests.clock import Clock
 
 _DISK = Disk(kind="ext4", point="/", is_remote=False)
 _MUCH = "x" * (1 << 20)  # more than a pipe holds
@@ -52,6 +55,11 @@ def _exiting() -> Iterator[object]:
     raise SystemExit(3)
 
 
+def _leaving() -> Iterator[object]:
+    yield _DISK
+    os._exit(0)
+
+
 def _unable_to_say_it() -> Iterator[object]:
     yield _DISK
     yield lambda: None
@@ -70,6 +78,7 @@ def _hanging() -> Iterator[object]:
         (_failing, "failed with ValueError"),
         (_refused, "cannot be looked at: Permission denied"),
         (_exiting, "ended with exit status 1"),
+        (_leaving, "ended with exit status 0"),
         (_unable_to_say_it, "failed with PicklingError"),
     ],
 )
@@ -95,12 +104,32 @@ def test_probes_that_hang_are_ended_side_by_side() -> None:
 
 def test_many_and_large_facts_arrive_in_order() -> None:
     """Although nobody reads them until the end."""
+    before = _children()
     probes = [start_probe(lambda: [_MUCH, *range(1000)], 30.0) for _ in range(3)]
     for probe in probes:
         result = probe.result()
         assert result.reason is None
         assert result.of(str) == (_MUCH,)
         assert result.of(int) == tuple(range(1000))
+    assert _children() <= before
+
+
+def test_a_probe_that_no_signal_ends_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that waits for a dead disk; soon, since somebody waits for what others have found."""
+    clock, waited_for = Clock(), list[int]()
+
+    def still_there(pid: int, _: int) -> tuple[int, int]:
+        waited_for.append(pid)
+        return 0, 0
+
+    monkeypatch.setattr("memd.inspection.probe.time", SimpleNamespace(monotonic=clock, sleep=clock.run))
+    probe = start_probe(_hanging, 0.0)
+    system = SimpleNamespace(kill=os.kill, waitpid=still_there, WNOHANG=os.WNOHANG)
+    monkeypatch.setattr("memd.inspection.probe.os", system)
+    began = clock.now
+    assert probe.result().timed_out
+    assert clock.now - began == pytest.approx(shipped("memd.inspection.probe._KILL_WAIT_S"), abs=0.1)
+    os.waitpid(waited_for[0], 0)
 
 
 def test_a_child_prints_nothing_and_runs_nothing_of_its_parent(capfd: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,18 @@ import os
 import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from memd.config.settings import AgentSettings, QmdSettings
+from memd.inspection import programs
 from memd.inspection.programs import look_at_model, look_at_qmd
+from memd.providers.local import bundled_model
 from memd.providers.local.bundled_model import DIMENSIONS, PACKAGE
+from memd.providers.provider import Vector
+from tests.clock import Ticking
 
 
 @pytest.fixture
@@ -17,15 +23,35 @@ def own_environ(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("own_environ")
-def test_the_bundled_model_tells_an_answer_from_other_text() -> None:
+def test_the_bundled_model_tells_an_answer_from_other_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """In both languages, by vectors of length 1."""
+    for name in ("OMP_NUM_THREADS", "ORT_DISABLE_TELEMETRY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(programs, "time", SimpleNamespace(perf_counter=Ticking()))
     tried = look_at_model()
     assert (tried.fault, tried.dimensions, tried.finite) == (None, DIMENSIONS, True)
     assert tried.version
     assert tried.length == pytest.approx(1, abs=1e-3)
     assert tried.related > tried.unrelated + 0.05
-    assert tried.load_ms > 0
-    assert tried.embed_ms > 0
+    assert (tried.load_ms, tried.embed_ms) == (
+        1000.0,
+        166.7,
+    )  # of a second for the model, and one for six texts
+    assert (os.environ["OMP_NUM_THREADS"], os.environ["ORT_DISABLE_TELEMETRY"]) == ("1", "1")
+
+
+@pytest.mark.usefixtures("own_environ")
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_vectors_that_are_no_numbers_are_told(monkeypatch: pytest.MonkeyPatch, number: float) -> None:
+    """Without lengths and cosines, which would be none either."""
+
+    def embedded(_: str) -> Vector:
+        return np.full(DIMENSIONS, number, np.float32)
+
+    monkeypatch.setattr(bundled_model, "load", lambda: SimpleNamespace(query=embedded, passage=embedded))
+    tried = look_at_model()
+    assert (tried.fault, tried.dimensions, tried.finite) == (None, DIMENSIONS, False)
+    assert (tried.length, tried.related, tried.unrelated) == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.usefixtures("own_environ")
@@ -40,7 +66,7 @@ def test_a_missing_model_is_a_fault_that_says_how_to_mend_it(
     tried = look_at_model()
     assert tried.fault is not None
     assert "pip install" in tried.fault
-    assert tried.dimensions == 0
+    assert (tried.dimensions, tried.length, tried.related, tried.unrelated) == (0, 0.0, 0.0, 0.0)
 
 
 def program(home: Path, text: str) -> AgentSettings:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from memd.config.settings import AgentSettings, SessionSettings
-from memd.inspection.probe import InspectedDatabase, RootsScan
+from memd.inspection.probe import Disk, InspectedDatabase, RootsScan
 from memd.inspection.roots import disk_of, look_at_roots
 from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
@@ -121,6 +121,17 @@ def test_a_symlink_tells_where_it_leads(tmp_path: Path) -> None:
     assert (root.path, root.resolved) == (str(tmp_path / "ws"), str(tmp_path / "real"))
 
 
+def test_a_network_file_system_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its type, as programs on other machines can change files there without an event."""
+    vault = tmp_path.resolve() / "vault"
+    mounts = f"20 1 8:1 / / rw - ext4 disk rw\n21 20 0:9 / {vault} rw - nfs4 nas:/vault rw\n"
+    monkeypatch.setattr("memd.inspection.roots.read_mounts", lambda: mounts)
+    scan = _look(tmp_path.resolve() / "ws", _note(vault / "a.md").parent)
+    assert [root.remote for root in scan.roots] == [None, "nfs4"]
+    assert disk_of(vault) == Disk(kind="nfs4", point=str(vault), is_remote=True)
+    assert disk_of(tmp_path) == Disk(kind="ext4", point="/", is_remote=False)
+
+
 def test_files_from_the_future_are_told(tmp_path: Path) -> None:
     """Five minutes are no future: clocks differ."""
     ahead_s = shipped("memd.inspection.roots._AHEAD_S")
@@ -146,11 +157,12 @@ def test_files_that_may_not_be_read_are_told() -> None:
     with shared_directory() as directory:
         _note(directory / "memory" / "a.md").chmod(0o000)
         _note(directory / "memory" / "b.md").chmod(0o644)
-        _note(directory / "memory" / "shut" / "c.md").parent.chmod(0o000)
-        (directory / "memory").chmod(0o755)
+        _note(directory / "memory" / "deep" / "shut" / "c.md").parent.chmod(0o000)
+        for folder in ("memory", "memory/deep"):
+            (directory / folder).chmod(0o755)
         found = as_other_user("tests.inspection.test_roots", "closed", str(directory))
         assert found["unreadable_count"] == 2
-        assert [Path(name).name for name in found["unreadable"]] == ["a.md", "shut"]
+        assert found["unreadable"] == [str(directory / "memory" / "a.md"), "memory/deep/shut"]
         directory.chmod(0o000)
         assert as_other_user("tests.inspection.test_roots", "closed", str(directory))["roots"][0]["fault"]
         directory.chmod(0o755)

@@ -50,8 +50,10 @@ async def test_files_are_found_by_agent(tmp_path: Path) -> None:
     assert not cache.exists
     assert isinstance(main, Store)
     assert (main.agent, main.configured, main.exists) == ("main", False, True)
+    assert (main.schema, main.known_schema, main.unchecked) == (newest("index"), newest("index"), None)
     assert isinstance(other, Store)
     assert (other.agent, other.configured, other.exists) == ("other", True, False)
+    assert (other.schema, other.known_schema, other.files, other.chunks, other.bytes) == (0, 0, 0, 0, 0)
     assert len(list(look_at_stores(state / "none", {}, 60.0))) == 1
 
 

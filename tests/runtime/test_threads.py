@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -308,6 +309,17 @@ async def test_a_thread_that_waits_is_used_again() -> None:
     threads = Threads(8, "test")
     for _ in range(500):
         await threads.run(len, "abc")
+    assert threads.count == 1
+
+
+async def test_an_idle_thread_keeps_nothing_of_its_last_call() -> None:
+    """A connection or a large text of it goes at once."""
+    threads, given = Threads(1, "test"), Gate()
+    kept = weakref.ref(given)
+    assert not await threads.run(bool, [])
+    await threads.run(id, given)
+    del given
+    await until_async(lambda: kept() is None)
     assert threads.count == 1
 
 

@@ -53,6 +53,8 @@ def test_waits_within_or_beside_another_one_count_once() -> None:
         budget = WaitBudget(5.0)
         with budget.applied(), waiting():
             await asyncio.create_task(waited())
+        with budget.applied():
+            await _work(0.5)
         return budget.is_spent.is_set()
 
     assert not hastily(is_spent())

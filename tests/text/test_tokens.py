@@ -103,6 +103,21 @@ def test_any_text_is_divided_alike_in_texts_and_places(given_text: str) -> None:
         assert token in words(text.fts_text(given_text[start:end]))
 
 
+@pytest.mark.parametrize(
+    ("given_text", "expected"),
+    [
+        ("We chose it", [("we", 0, 2), ("chose", 3, 8), ("it", 9, 11)]),
+        ("für 数据库 API", [("fur", 0, 3), ("数", 4, 5), ("据", 5, 6), ("库", 6, 7), ("api", 8, 11)]),
+        ("cafe\u0301, が", [("cafe", 0, 5), ("が", 7, 8)]),
+        ("ﬁn ㎏ ½", [("fin", 0, 2), ("kg", 3, 4), ("1", 5, 6), ("2", 5, 6)]),
+        ("\u1112\u1161\u11ab b", [("한", 0, 3), ("b", 4, 5)]),
+    ],
+)
+def test_each_token_has_its_place(given_text: str, expected: list[tuple[str, int, int]]) -> None:
+    """In the text as it is written."""
+    assert list(text.tokens(given_text)) == expected
+
+
 @pytest.mark.parametrize("ch", list("中々〇あアーㄅ가ㄱ㐀豈\U00020000\U0003134a"))
 def test_cjk_characters_are_known(ch: str) -> None:
     """Han, Kana, Bopomofo and Hangul are indexed by character."""
