@@ -278,6 +278,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     share: float = 0.0
     foreign: float = 0.0  # 0..1: share of the text that is in other scripts than the question
     of_time: bool = False  # its time is the one that the question names
+    within: float = 0.0  # 0..1: the part of its time that the question names
     terms: tuple[str, ...] = ()  # terms of the question that the window contains
     places: Mapping[str, tuple[int, ...]] = {}  # term -> lines of the window on which it begins
     window: tuple[int, int] | None = None  # lines of the snippet, or of what the snippet would have been

@@ -594,6 +594,8 @@ export interface ExplainedHit {
   foreign: number;
   /** it is of a time that the query names */
   of_time: boolean;
+  /** 0 to 1, how much of its time is named by the query; 1: it is of no other time */
+  within: number;
   /** it is part of a transcript and only repeats the question: its `score`, `meaning` and `by_words` were lowered to .35; `place` is the one before that */
   repeats: boolean;
   /** it holds no more, and its score was lowered: to four fifths of its evidence, behind the note that replaced it, and not below .35 */

@@ -448,6 +448,7 @@ const PARTS = {
       "owed": false,
       "foreign": 0.0,
       "of_time": false,
+      "within": 0.0,
       "repeats": false,
       "superseded": false,
       "older": null

@@ -339,8 +339,9 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     others: list[int] = []  # places of the candidates that show the same text, or some of its lines
     owed: bool = False  # ranked before better ones, because two hits of the other source precede it
     foreign: float = 0.0  # 0..1: share of it that is in other scripts than the query
-    # Its time is one that the query names, so that meaning and by_words are multiplied by 1.5.
+    # It is of a time that the query names, so that meaning and by_words are multiplied by 1.25 + .25 x within.
     of_time: bool = False
+    within: float = 0.0  # 0..1: the part of its time that the query names; 1: it is of no other time
     repeats: bool = False  # it only repeats the question, for which its score was lowered
     superseded: bool = False  # it is no longer valid, for which its score was lowered
     # Place of an earlier chunk that says the same: this one is ranked before it, with its score.
@@ -353,8 +354,8 @@ class Explanation(WireMessage, frozen=True):
     The score of a candidate is tanh(meaning + by_words). Its closeness is .35 x cosine + .65 x part, or its
     cosine if it has no part, or assumed_cosine if it has no cosine. meaning is vector_share x (closeness -
     background - a) / (b - a), at least 0, with [a, b] = calibration. by_words is text_share x .8 x share; if
-    share is below share_taken, foreign x the difference is added to it. Both are multiplied by 1.5 for a
-    candidate that is of_time. min_score cuts candidates with a lower score.
+    share is below share_taken, foreign x the difference is added to it. Both are multiplied by
+    1.25 + .25 x within for a candidate that is of_time. min_score cuts candidates with a lower score.
     """
 
     found: Found

@@ -37,7 +37,8 @@ _USUAL = 0.75
 _FEW = 20
 
 # Evidence of a candidate that dates from a time named in the question is multiplied by 1 + OF_TIME. The factor puts it
-# before similar candidates of other times, but not before candidates that answer better.
+# before similar candidates of other times, but not before candidates that answer better. A candidate that is of many other
+# days, too, gets nearly half of it.
 OF_TIME = 0.5
 
 # `later_first` compares the first POOL candidates. Two of them say the same if their scaled cosine exceeds the mean of all
@@ -80,7 +81,9 @@ class Candidates(msgspec.Struct, frozen=True):
     r: Doubles  # -bm25, larger is better; NaN: not proposed by keywords
     cosine: Doubles  # to the question; NaN: the chunk or the question has no vector
     share: Doubles  # 0..1: the part of the question's information that the chunk's words hold
-    is_of_time: NDArray[np.bool_]  # whether the chunk dates from a time named in the question
+    within: (
+        Doubles  # 0..1: the part of the chunk's time that is named in the question; 0: it is of another time
+    )
     part: Doubles  # the cosine of the best part; NaN: the chunk has no part with a vector
     foreign: Doubles  # 0..1: the part of the text in other scripts than the question
     closest: Mapping[int, Span] = {}  # by row: where in the chunk's text the best part is
@@ -97,7 +100,7 @@ class Candidates(msgspec.Struct, frozen=True):
             self.r[rows],
             self.cosine[rows],
             self.share[rows],
-            self.is_of_time[rows],
+            self.within[rows],
             self.part[rows],
             self.foreign[rows],
         )
@@ -123,7 +126,7 @@ class Scored(msgspec.Struct, frozen=True, gc=False):
     share: float = 0.0
     foreign: float = 0.0
     closest: Span | None = None
-    is_of_time: bool = False
+    within: float = 0.0  # see Candidates
     older: "Scored | None" = None  # the candidate whose place and evidence this one took, see later_first
 
     @property
@@ -237,8 +240,8 @@ PlacesOf = Callable[[Sequence[ChunkId]], Mapping[ChunkId, Place]]
 class Fused(msgspec.Struct, frozen=True):
     """Candidates with the evidence that each side contributes.
 
-    The evidence is vector_share x meaning + text_share x WORDS x share, times 1.5 for a candidate that dates from a time
-    named in the question. A side without evidence for any candidate is left out. A chunk that has no vector yet gets the
+    The evidence is vector_share x meaning + text_share x WORDS x share, times up to 1.5 for a candidate that dates from a
+    time named in the question. A side without evidence for any candidate is left out. A chunk that has no vector yet gets the
     median closeness of the chunks that keywords found as well, so that a new text is neither favoured nor lost. The share
     of a candidate in another script is raised to that of similar candidates in the question's script.
     """
@@ -315,7 +318,7 @@ class Fused(msgspec.Struct, frozen=True):
             ids,
             _or_none(found.cosine[rows]),
             _or_none(found.part[rows]),
-            found.is_of_time[rows].tolist(),
+            found.within[rows].tolist(),
             *(column[rows].tolist() for column in columns),
             strict=True,
         )
@@ -333,9 +336,9 @@ class Fused(msgspec.Struct, frozen=True):
                 share,
                 foreign,
                 found.closest.get(row),
-                is_of_time,
+                within,
             )
-            for row, one, cosine, part, is_of_time, meaning, words, r, share, foreign in each
+            for row, one, cosine, part, within, meaning, words, r, share, foreign in each
         ]
 
 
@@ -359,7 +362,7 @@ def fuse(
         calibration: The calibration of the embedding model.
         usual: The cosine to subtract from each one, see `background`.
         asks_of_time_alone: Whether the question asks only what happened at a time: any candidate that dates from it is
-            then put before all others.
+            then put before all others, and what is of that time only before the rest of these.
     """
     closeness = found.closeness
     has_vector, has_words = ~np.isnan(closeness), ~np.isnan(found.r)
@@ -375,12 +378,14 @@ def fuse(
     if assumed is not None:
         meaning = vector * calibration.of_all(np.where(has_vector, closeness, assumed) - usual)
     taken = share_taken(meaning, found.share, found.foreign) if found.foreign.any() else 0.0
-    factor = np.where(found.is_of_time, 1 + OF_TIME, 1.0)
+    is_of_time = found.within > 0
+    factor = np.where(is_of_time, 1 + OF_TIME * (1 + found.within) / 2, 1.0)
     share = found.share + found.foreign * np.maximum(0.0, taken - found.share)
     meaning, words = factor * meaning, factor * text * WORDS * share
     if asks_of_time_alone:
-        # As much as any other candidate can have, whatever else the index holds and the filter lets through.
-        meaning += np.where(found.is_of_time, calibration(1.0 - usual) + WORDS, 0.0)
+        # As much as any other candidate can have, whatever else the index holds and the filter lets through; twice as
+        # much for what is of no other time, such as a note of the day before one of the whole month.
+        meaning += np.where(is_of_time, (1 + found.within) * (calibration(1.0 - usual) + WORDS), 0.0)
     return Fused(found, meaning, words, vector, text, assumed, taken)
 
 

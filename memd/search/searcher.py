@@ -649,7 +649,7 @@ class Searcher:
             found, parts = self._with_parts_and_scripts(reader, found, first, asked.query, vectors)
             examined = found.some(first[:STRONGEST])
         strongest = float(strength(examined, calibration).max(initial=0.0))
-        evidence = AnswerEvidence(strongest, self._held(hybrid.keywords), bool(found.is_of_time.any()))
+        evidence = AnswerEvidence(strongest, self._held(hybrid.keywords), bool(found.within.any()))
         fused = fuse(
             found, self._weights, calibration, subtracted, asks_of_time_alone=asked.query.asks_of_time_alone
         )
@@ -887,17 +887,15 @@ def _candidates(
         cosine[is_known] = cosines[known_at[is_known]]
         cosine[~is_known] = vector_matrix.cosines(vectors.rows, vectors.question.vector, ids[~is_known])
     facts = reader.facts(ids)
-    is_of_time = np.zeros(len(ids), np.bool_)
+    within = np.zeros(len(ids))
     for time in asked.query.times:
-        is_of_time |= facts.are_of(*time.as_seconds)
+        within = np.maximum(within, facts.within(*time.as_seconds))
     is_there = facts.kinds != DEAD
     # While one index replaces another, its chunks are there a moment before its vectors.
     is_of_now = 2 * np.count_nonzero(is_there[np.searchsorted(ids, near)]) >= len(near)
     is_whole = bool(is_there[at].all() and is_of_now)
     nothing = np.full(len(ids), np.nan)
-    found = Candidates(
-        ids, facts.kinds, facts.times, r, cosine, share, is_of_time, nothing, np.zeros(len(ids))
-    )
+    found = Candidates(ids, facts.kinds, facts.times, r, cosine, share, within, nothing, np.zeros(len(ids)))
     return found.some(np.flatnonzero(vector_matrix.lookup(asked.kinds)[facts.kinds])), is_whole
 
 

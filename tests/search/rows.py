@@ -22,7 +22,7 @@ class Row(msgspec.Struct, frozen=True):
     part: float | None = None
     foreign: float = 0.0
     closest: tuple[int, int] | None = None
-    is_of_time: bool = False
+    within: float = 0.0
 
 
 def candidates(rows: Sequence[Row]) -> Candidates:
@@ -38,7 +38,7 @@ def candidates(rows: Sequence[Row]) -> Candidates:
         r=column(one.r for one in rows),
         cosine=column(one.cosine for one in rows),
         share=column(one.share for one in rows),
-        is_of_time=np.array([one.is_of_time for one in rows], np.bool_),
+        within=column(one.within for one in rows),
         part=column(one.part for one in rows),
         foreign=column(one.foreign for one in rows),
         closest={n: one.closest for n, one in enumerate(rows) if one.closest is not None},

@@ -240,7 +240,7 @@ def test_what_takes_the_place_of_another_has_its_score(
     own: tuple[float, float], expected: tuple[float, float]
 ) -> None:
     """Of which its own vectors and words have the shares that they have of its own; all is meaning where it has none."""
-    at = Scored(ChunkId(1), "a.md", 1, 0.7, 0.5, 0.3, is_of_time=True)
+    at = Scored(ChunkId(1), "a.md", 1, 0.7, 0.5, 0.3, within=1.0)
     one = Scored(ChunkId(2), "b.md", 3, 0.1, *own, older=at)
     moved = in_place_of(one, at)
     assert (moved.id, moved.path, moved.score, moved.older) == (2, "b.md", 0.7, None)
@@ -295,16 +295,40 @@ def test_who_asks_of_a_time_alone_gets_what_is_of_it_first(
     found: list[Row], weight: float, usual: float, each: int
 ) -> None:
     """In the order that it had, with the rest behind it as before, whatever the weights are."""
-    rows = [msgspec.structs.replace(one, is_of_time=one.id % 4 < each) for one in found]
+    rows = [msgspec.structs.replace(one, within=float(one.id % 4 < each)) for one in found]
     weights = FusionWeights(weight, 1 - weight)
     before = ordered(rows, weights, CALIBRATION, usual).fused
     after = fuse_arrays(candidates(rows), weights, CALIBRATION, usual, asks_of_time_alone=True)
     evidence, own = after.meaning + after.words, before.meaning + before.words
-    of_time = before.candidates.is_of_time
+    of_time = before.candidates.within > 0
     assert evidence[of_time].min(initial=np.inf) >= evidence[~of_time].max(initial=0.0)
     assert evidence[~of_time].tolist() == own[~of_time].tolist()
     raised = evidence[of_time] - own[of_time]
     assert raised == pytest.approx(raised.max(initial=0.0), abs=1e-9)
+
+
+def test_what_is_of_the_asked_time_alone_stands_before_what_is_of_a_long_time() -> None:
+    """A note of a whole month, or with headings of far-apart days, is of each day between; it may hold more words."""
+    month, day, other = (
+        msgspec.structs.replace(candidate(number, cosine, share), within=within)
+        for number, cosine, share, within in (
+            (1, 0.5, 1.0, 0.03),
+            (2, 0.1, 0.0, 1.0),
+            (3, 0.55, 1.0, 0.0),
+        )
+    )
+    rows = candidates([month, day, other])
+    alone = fuse_arrays(rows, FusionWeights(), CALIBRATION, asks_of_time_alone=True)
+    evidence = (alone.meaning + alone.words).tolist()
+    assert evidence[1] > evidence[0] > evidence[2]
+    # Asked for more than the time, it is only a little worse than what is of that day.
+    whole, long = (
+        msgspec.structs.replace(day, id=ChunkId(number), within=part)
+        for number, part in ((4, 1.0), (5, 0.03))
+    )
+    fused = fuse_arrays(candidates([whole, long]), FusionWeights(), CALIBRATION)
+    of_whole, of_long = (fused.meaning + fused.words).tolist()
+    assert of_long < of_whole < 1.25 * of_long
 
 
 def test_a_closeness_that_is_missing_is_the_middle_one_and_not_the_mean() -> None:
@@ -501,7 +525,7 @@ def test_of_what_only_its_time_has_found_neither_side_counts() -> None:
         fused = ordered(rows, FusionWeights(), CALIBRATION).fused
         return fused.vector_share, fused.text_share
 
-    of_time = msgspec.structs.replace(candidate(1, None, None), is_of_time=True)
+    of_time = msgspec.structs.replace(candidate(1, None, None), within=1.0)
     assert shares(of_time) == (0.0, 0.0)
     assert shares(of_time, candidate(2, 0.4, None)) == (1.0, 0.0)
     assert shares(of_time, candidate(3, None, 0.4)) == (0.0, ALONE)
@@ -521,7 +545,7 @@ def test_of_a_candidate_that_neither_side_found_nothing_is_known() -> None:
     """Such as one of the newest: what has words goes before it, where there is equal evidence."""
     newest = Scored(ChunkId(1), "a.md", 1, 0.0, 0.0, 0.0)
     assert (newest.r, newest.cosine, newest.part, newest.share, newest.foreign) == (0, None, None, 0, 0)
-    assert (newest.closest, newest.is_of_time, newest.older) == (None, False, None)
+    assert (newest.closest, newest.within, newest.older) == (None, 0.0, None)
     assert place_in_order(msgspec.structs.replace(newest, r=0.5, path="b.md")) < place_in_order(newest)
 
 

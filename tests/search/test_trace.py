@@ -33,7 +33,7 @@ class Chunk(msgspec.Struct, frozen=True):
     part: float | None = None
     foreign: float = 0.0
     closest: tuple[int, int] | None = None
-    is_of_time: bool = False
+    within: float = 0.0
 
 
 def share_of(text: str, query: Query) -> float:
@@ -72,7 +72,7 @@ def explained(
             one.part,
             one.foreign,
             one.closest,
-            one.is_of_time,
+            one.within,
         )
         for number, one in each
     ]
@@ -101,7 +101,8 @@ def recomputed(one: Candidate, trace: Trace) -> float:
         if close is None
         else trace.vector_share * max(0.0, (close - trace.background - low) / (high - low))
     )
-    factor = 1.5 if one.of_time else 1
+    assert one.of_time == (one.within > 0)
+    factor = 1.25 + 0.25 * one.within if one.of_time else 1
     assert one.meaning == pytest.approx(factor * meaning, abs=1e-12)
     share = one.share + one.foreign * max(0.0, trace.share_taken - one.share)
     assert one.by_words == pytest.approx(factor * trace.text_share * WORDS * share, abs=1e-12)
@@ -118,7 +119,7 @@ chunks = st.lists(
         cosine=st.none() | st.floats(-0.2, 1),
         part=st.none() | st.floats(-0.2, 1),
         foreign=st.floats(0, 1),
-        is_of_time=st.booleans(),
+        within=st.sampled_from([0.0, 0.25, 1.0]),
     ),
     max_size=150,
 )
@@ -173,7 +174,7 @@ def test_the_hits_are_those_of_the_search(
                 0.0 if one.r is None else share_of(one.text, query),
                 one.part,
                 one.foreign,
-                is_of_time=one.is_of_time,
+                within=one.within,
             )
             for chunk, one in zip(stored, given_chunks, strict=True)
         ),

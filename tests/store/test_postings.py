@@ -606,7 +606,19 @@ def test_facts_of_chunks_are_told_by_row_also_of_those_that_are_gone() -> None:
         (0, 9, False),
     ):
         assert facts.are_of(first_s, last_s).tolist() == [are, False, False]
+        assert (facts.within(first_s, last_s) > 0).tolist() == [are, False, False]
     assert ChunkFacts.of([]).are_of(0, 1).tolist() == []
+
+
+def test_what_is_of_many_days_is_only_partly_of_one() -> None:
+    """By seconds, both ends included."""
+    days = ChunkFacts.of(
+        [(Kind.NOTE, 10, 19), (Kind.NOTE, 0, 99), (Kind.NOTE, 12, 12), (Kind.NOTE, 15, None)]
+    )
+    assert days.within(10, 19).tolist() == [1.0, 0.1, 1.0, 0.0]
+    assert days.within(15, 40).tolist() == [0.5, 0.26, 0.0, 0.0]
+    assert days.within(-(10**12), 10**12).tolist() == [1.0, 1.0, 1.0, 0.0]
+    assert ChunkFacts.of([]).within(0, 1).tolist() == []
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,8 @@ def _hit(one: ExplainedHit, explanation: Explanation) -> Iterator[tuple[str, _Fa
     if taken := _other_script(one, explanation):
         yield "", taken
     if one.of_time:
-        yield "time", "of the time that the question names: both count 1.5 times as much"
+        factor = 1.25 + 0.25 * one.within
+        yield "time", f"of the time that the question names: both count {factor:.3g} times as much"
     yield "window", _window(one)
     yield "", [f"{term} :{','.join(map(str, lines))}" for term, lines in one.places.items()]
 

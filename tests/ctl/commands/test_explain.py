@@ -78,6 +78,7 @@ _EXPLAINED = Explanation(
             by_words=0.3,
             foreign=0.75,
             of_time=True,
+            within=1.0,
             window=(1, 20),
             chosen="whole",
         ),
