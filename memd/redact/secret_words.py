@@ -2,8 +2,9 @@
 
 import re
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from importlib import resources
+from itertools import count
 
 import msgspec
 
@@ -115,5 +116,28 @@ SECRET_WORDS = msgspec.convert(
 
 
 def either(words: Collection[str]) -> str:
-    """Return a regular expression for any of some words; of two that begin alike, the longer one is tried first."""
-    return "|".join(map(re.escape, sorted(set(words), key=len, reverse=True)))
+    """Return a regular expression for any of some words; of two that begin alike, the longer one is tried first.
+
+    What words begin with in common is written once: where a hundred words of all languages may follow, most are ruled out by
+    their first character, which matters most in patterns that ignore case.
+    """
+    ordered = sorted(set(words), key=lambda word: (-len(word), word))
+    if any(word != word.lower() for word in ordered):
+        return "|".join(map(re.escape, ordered))
+    return _either_of(ordered)
+
+
+def _either_of(words: Sequence[str]) -> str:
+    """Return the expression for some words, longest first, the last of which may be empty."""
+    of_first: dict[str, list[str]] = {}
+    for word in words:
+        of_first.setdefault(word[:1], []).append(word)
+    return "|".join(map(_beginning_alike, of_first.values()))
+
+
+def _beginning_alike(words: Sequence[str]) -> str:
+    """Return the expression for some words with the same first character, longest first."""
+    if len(words) == 1:
+        return re.escape(words[0])
+    alike = next(at for at in count(1) if len({word[: at + 1] for word in words}) > 1)
+    return f"{re.escape(words[0][:alike])}(?:{_either_of([word[alike:] for word in words])})"
