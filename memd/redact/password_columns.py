@@ -24,10 +24,11 @@ _LOGS_IN = re.compile(
 _RULER = re.compile(r"[ \t]{0,40}[-+:|─┼═╪╬ ├┤╞╡╠╣]{3,2000}+\r?\Z")
 # Separators of cells; in an aligned table, two blanks.
 _ENDS_CELL = re.compile(
-    r"(?:[^\W\d一-鿿]|-){0,16}[*_`\"' \]]{0,4}(?:[|,;│\t\n\r)]|</|\Z)|[A-Za-z_]{0,16}[ ]{2}|[密口令]?[碼码令钥牌]{1,2}[*`\" ]{0,4}[|,;│\t\n\r)<]"
+    r"(?:[^\W\d一-鿿]|-){0,16}+[*_`\"' \]]{0,4}(?:[|,;│\t\n\r)]|</|\Z)|[A-Za-z_]{0,16}[ ]{2}|[密口令]?[碼码令钥牌]{1,2}[*`\" ]{0,4}[|,;│\t\n\r)<]"
 )
 _HEADING = re.compile(r"[ ]?(?P<quote>\"?)[^\W\d_][\w .-]{0,38}(?P=quote)[ \r]?")
 _ALIGNED = re.compile(r"(?:[^\s|,;<>(){}=:\"']{1,30}[ ]?){1,4}")
+_PARTS_CELLS = re.compile(r"[|│\t,;]|[ ]{2}")  # no line without it is the header of a table
 _GAP = re.compile(r"[ ]{2,}|\t+")
 _PARTED = re.compile(r"[^\s](?:[^\s]|[ ](?=[^\s]))*")
 ANCHORS = (
@@ -80,7 +81,9 @@ def spans(text: str, places: list[int]) -> Iterator[Span]:
         if at < after or _ENDS_CELL.match(text, at) is None:
             continue
         begin = text.rfind("\n", max(after - 1, at - _MANY_SIGNS, 0), at) + 1
-        end = _line_end(text, at)
+        end = text.find("\n", at, begin + _MANY_SIGNS + 1)
+        if end < 0:
+            end = min(len(text), begin + _MANY_SIGNS + 1)
         is_long = end - begin > _MANY_SIGNS
         if _IN_CELL.search(text, max(after, at - 240), at):
             found, after = _of_html(text, max(after, at - _MANY_SIGNS), at)
@@ -88,6 +91,8 @@ def spans(text: str, places: list[int]) -> Iterator[Span]:
             found, after = _inserted(text, insert)
         elif is_long or begin < after:
             continue
+        elif _PARTS_CELLS.search(text, begin, end) is None:
+            found, after = [], end
         else:
             found, after = _of_lines(text, begin, end)
         yield from found

@@ -112,9 +112,30 @@ def _by_anchor(*, in_token: bool) -> dict[str, Ranked]:
     return found
 
 
-_IN_TOKENS = _by_anchor(in_token=True)
+class _TokenRules(msgspec.Struct, frozen=True):
+    """The rules of an anchor of tokens, divided by whether they say what begins at the anchor."""
+
+    beginning: Ranked
+    others: Ranked
+    pattern: str  # matches wherever one of the rules `beginning` finds something
+    at_edge: bool
+
+
+def _token_rules(rules: Ranked) -> _TokenRules:
+    beginning = tuple((rank, rule) for rank, rule in rules if rule.begins)
+    return _TokenRules(
+        beginning,
+        tuple((rank, rule) for rank, rule in rules if not rule.begins),
+        "|".join(dict.fromkeys(f"(?:{pattern})" for _, rule in beginning for pattern in rule.begins)),
+        all(rule.at_edge for _, rule in rules),
+    )
+
+
+_IN_TOKENS = {anchor: _token_rules(rules) for anchor, rules in _by_anchor(in_token=True).items()}
 _TOKEN_INDEX = AnchorIndex(_IN_TOKENS)
-_AT_EDGE = frozenset(anchor for anchor, rules in _IN_TOKENS.items() if all(rule.at_edge for _, rule in rules))
+_CROWD = (
+    8  # anchors of a token in a text, from which on it is worth to compile one pattern for all of its rules
+)
 _ANYWHERE = _by_anchor(in_token=False)
 _WALKED = tuple((rank, rule) for rank, rule in enumerate(RULES) if rule.walk is not None)
 _WALKED_AT: Mapping[str, tuple[int, ...]] = {
@@ -350,9 +371,13 @@ def _in_runs(text: str, lowered: str, runs: Runs) -> Iterator[SecretSpan]:
     for anchor, places in _TOKEN_INDEX.places(runs.text).items():
         # Where pieces of the text overlap, a place is found twice.
         inside = sorted(set(map(runs.place, places)))
-        if anchor in _AT_EDGE:
+        rules = _IN_TOKENS[anchor]
+        if rules.at_edge:
             inside = [at for at in inside if EDGE.match(text, at)]
-        yield from _around(inside, _IN_TOKENS[anchor], text)
+        yield from _around(inside, rules.others, text)
+        if len(inside) >= _CROWD:
+            inside = token_formats.where_one_begins(rules.pattern, inside, text)
+        yield from _around(inside, rules.beginning, text)
     for (start, end), kind in token_formats.keys_by_name(text, lowered, runs):
         yield SecretSpan(start, end, kind, len(RULES))
     block = private_keys.middle(text)

@@ -3,6 +3,7 @@
 import re
 import string
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 
@@ -84,7 +85,8 @@ class Nearby(msgspec.Struct, frozen=True, eq=False):
             last = at + behind
             # What the next places reach is searched at the same time, but not the text to a place that is far.
             if number + 1 < count and places[number + 1] - at < _AHEAD:
-                last = min(last + _AHEAD, places[-1] + behind)
+                is_crowd = number + _CROWD < count and places[number + _CROWD] - at < _FAR_AHEAD
+                last = min(last + (_FAR_AHEAD if is_crowd else _AHEAD), places[-1] + behind)
             found = search(text, start, last + width)
             if found is None or found.start() > last:
                 searched = last + 1
@@ -99,7 +101,8 @@ class Nearby(msgspec.Struct, frozen=True, eq=False):
         return having
 
 
-_AHEAD = 64  # characters that Nearby searches beyond what a place reaches, if another place follows as soon
+# Characters that Nearby searches beyond what a place reaches, if another place follows as soon, or if so many places do.
+_AHEAD, _FAR_AHEAD, _CROWD = 64, 512, 16
 DIGIT = re.compile("[0-9]")
 
 
@@ -118,6 +121,8 @@ class Rule(msgspec.Struct, frozen=True):
     # may be anywhere in any case, and is given in lower case.
     in_token: bool = False
     at_edge: bool = False  # True: no letter or digit precedes it
+    # Patterns (re.ASCII), one of which matches at the anchor wherever the rule finds something; none: nothing is known of that.
+    begins: tuple[str, ...] = ()
     skips_prose: bool = False  # True: the rule is not tried at a word that GOES_ON matches
     needs: Nearby | None = None  # the rule is tried only where this matches nearby
     reads_value: bool = (
@@ -243,9 +248,15 @@ BREAK = re.compile(
     r"""[*`]{1,3}|["'][ ]?[+.][ ]?["']|[ ]{0,2}["'|]?[ ]?[+.\\=]?\r?\n[ \t]{0,16}(?:[>|][ \t]{0,2}){0,3}["']?"""
 )
 """What may part a token: emphasis, two strings of a program, a line end with the marks of a quotation or a table."""
+_OF_BREAK, _OF_PART = (
+    " \t\r\n\"'|>`*+.=\\",
+    WORD + "+/=.~",
+)  # the characters of a break, and of a part of a token
+_LEAST_PART = 4
 # The first part of a broken token, too short for a run.
 _FIRST_PART = re.compile(
-    rf"(?<![\w./+=:~$%&?@#*-])(?P<part>[\w+/=.~-]{{4,{LEAST_RUN - 1}}})(?:{BREAK.pattern})\Z", re.ASCII
+    rf"(?<![\w./+=:~$%&?@#*-])(?P<part>[\w+/=.~-]{{{_LEAST_PART},{LEAST_RUN - 1}}})(?:{BREAK.pattern})\Z",
+    re.ASCII,
 )
 _BEHIND_BREAK = frozenset("\n`\"'>| \t")
 _BREAK_AND_PART = 48  # the most characters of a break with such a part
@@ -299,7 +310,14 @@ def _part_before(text: str, at: int) -> tuple[str, int] | None:
     left = max(0, at - _BREAK_AND_PART)
     if text[at - 1] not in "`\"'" and text.find("\n", left, at) < 0:
         return None
-    found = _FIRST_PART.search(text[left:at])
+    before = text[left:at]
+    word = before.rstrip(_OF_BREAK)
+    parted = len(before) - len(word)
+    part = len(word) - len(word.rstrip(_OF_PART))
+    # Most breaks are behind a word that is too long or too short.
+    if parted <= _LEAST_PART and (part >= LEAST_RUN or part + parted <= _LEAST_PART):
+        return None
+    found = _FIRST_PART.search(before)
     return None if found is None else (found["part"], left + found.start())
 
 
@@ -327,14 +345,15 @@ class AnchorIndex:
         """
         if self._automaton is None:
             return _searched(self._anchors, text)
-        found: dict[int, list[int]] = {}
+        found: defaultdict[int, list[int]] = defaultdict(list)
         for begin in range(0, len(text), _PIECE):
             piece = text[begin : begin + _PIECE + self._longest - 1]
             for number, start, _ in self._automaton.find_matches_as_indexes(piece, overlapping=True):
                 # Occurrences that begin in the next piece are found there.
                 if start < _PIECE:
-                    found.setdefault(number, []).append(begin + start)
-        return {self._anchors[number]: sorted(places) for number, places in found.items()}
+                    found[number].append(begin + start)
+        # The automaton yields occurrences by their end, and those of one anchor are equally long.
+        return {self._anchors[number]: places for number, places in found.items()}
 
 
 def _searched(anchors: Iterable[str], text: str) -> dict[str, list[int]]:

@@ -407,19 +407,24 @@ def _is_told(text: str, value: SecretCandidate, near: _Surroundings) -> bool:
         return False
     line, till = near.line(start, end)
     before = text[line:start]
-    if _points(text, value, near, before, till) < _NEEDED and not (
+    if not _has_points(text, value, near, before, till) and not (
         line > max(0, start - _BEHIND) and _is_answer(text, value, near, line, before)
     ):
         return False
     # Checks for something else take longest, and come last.
     if near.code.any_in(line, till) or _OF_FIELD.search(before[-_CHARS_OF_FIELD:]) is not None:
         return False
-    speaker = _SPEAKER_FIRST.match(before) if _OF_NETWORK.search(before) is None else None
-    return not near.is_other(before[speaker.end() if speaker else 0 :][-_CHARS_OF_NOUN:])
+    speaker = _SPEAKER_FIRST.match(before)
+    spoken = speaker.end() if speaker else 0
+    if spoken > len(before) - _CHARS_OF_NOUN and _OF_NETWORK.search(before) is not None:
+        spoken = 0
+    return not near.is_other(before[spoken:][-_CHARS_OF_NOUN:])
 
 
-def _points(text: str, value: SecretCandidate, near: _Surroundings, before: str, till: int) -> int:
-    """Return the points of a value for its grade and its sentence.
+def _has_points(text: str, value: SecretCandidate, near: _Surroundings, before: str, till: int) -> bool:
+    """Return whether a value has the points of a secret, for its grade and its sentence.
+
+    The words nearest to it are counted first, and nothing more once they suffice.
 
     Args:
         text: The whole text.
@@ -433,14 +438,17 @@ def _points(text: str, value: SecretCandidate, near: _Surroundings, before: str,
     is_code = value.grade == "digits"
     told = near.told(before[-_CHARS_OF_TELLING:])
     ends = _ENDS.match(text, end) is not None
-    cues = list(islice(near.between(line, start), _LAST))
     points, best = _OF_GRADE[value.grade], 0
-    for cue in cues:
+    has_cue = False
+    for cue in islice(near.between(line, start), _LAST):
+        has_cue = True
         # Most words cannot have more points than the nearest one.
         if _most_of_cue(value, cue, told=told, ends=ends) > best:
             best = max(best, _of_cue(text, value, cue, told=told, ends=ends))
+            if points + best >= _NEEDED:
+                return True
     if is_code:
-        return points + best
+        return False
     behind = max([cue.points for cue in near.between(end, till)], default=0)
     after = behind - _FARTHER
     if _IS_THEN_CALLED.match(text, end) is not None:
@@ -451,8 +459,10 @@ def _points(text: str, value: SecretCandidate, near: _Surroundings, before: str,
         near.sets.any_in(line, start) or near.sets.any_in(end, till)
     ):
         points += _IS_SET
-    may_be_told = _NEEDED - _WITH_USER <= points < _NEEDED and (cues or behind or value.has_sign)
-    return points + (_WITH_USER if may_be_told and near.has_user(before[-_CHARS_OF_USER:]) else 0)
+    if points >= _NEEDED:
+        return True
+    may_be_told = points >= _NEEDED - _WITH_USER and (has_cue or behind or value.has_sign)
+    return bool(may_be_told) and near.has_user(before[-_CHARS_OF_USER:])
 
 
 def _most_of_cue(value: SecretCandidate, cue: _Cue, *, told: int, ends: bool) -> int:

@@ -6,7 +6,7 @@ import string
 import tomllib
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
 from importlib import resources
@@ -37,6 +37,9 @@ _MOST_READ, _MOST_JUDGED = 4_096, 512  # characters of a token
 _LEAST_ANCHOR, _MOST_PARTS, _LEAST_MORE = 4, 8, 12
 _ENDS_LINE = ("\r", "\n")
 _PIECE = re.compile(r"[\w+/=.~-]{1,512}+", re.ASCII)
+# The first part of a broken token, and the beginning of a next one with a digit or a capital.
+_BROKEN = rf"{_PIECE.pattern}(?:{BREAK.pattern})(?=[a-z_+/=.~-]{{0,512}}[0-9A-Z])"
+_NAME_OF_GROUP = re.compile(r"\(\?P<\w+>")
 _GLUED_ENTROPY = 3.0  # bits per character; joined words have fewer, or no digit
 
 
@@ -62,6 +65,14 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return not (
             self.before or self.entropy or not self.edge or min(map(len, self.anchors)) < _LEAST_ANCHOR
         )
+
+    @property
+    def begins(self) -> tuple[str, ...]:
+        """Patterns without named groups, one of which matches at the anchor of each token; none if it may begin before."""
+        if self.before:
+            return ()
+        shape = _NAME_OF_GROUP.sub("(?:", self.shape)
+        return (shape, _BROKEN) if self.is_strict else (shape,)
 
     def find_broken(self, text: str, at: int) -> Span | None:
         """Return a token broken by line ends, emphasis or quotes, as far as each part looks like one of a token."""
@@ -128,6 +139,12 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return span if whole is None else whole.span("secret" if named else 0)
 
 
+def where_one_begins(patterns: str, places: Sequence[int], text: str) -> list[int]:
+    """Return those of some places at which one of the patterns of `TokenFormat.begins`, joined by bars, matches."""
+    match = _compiled(patterns).match
+    return [at for at in places if match(text, at, at + _MOST_READ)]
+
+
 @cache
 def _compiled(shape: str) -> re.Pattern[str]:
     """Compile a shape on first use, since most texts need none."""
@@ -187,6 +204,7 @@ _OF_ROWS = tuple(
         row.find_broken if row.is_strict else row.find,
         in_token=True,
         at_edge=row.edge and not row.before and not row.glued,
+        begins=row.begins,
     )
     for row in TOKEN_FORMATS
 )
@@ -276,6 +294,7 @@ _OTHER_KEY = re.compile(
     r"(?:cache|public|primary|foreign|partition|sort|idempotency|object|storage|lookup|hash|ssh|row|group|dedup|join|routing|message|shard)[ _-]?keys?\Z",
     re.IGNORECASE,
 )
+_CHARS_OF_OTHER_KEY = 20  # the most characters of a match
 # Between the word for a key and the key: the owner, and no word for something else.
 _BETWEEN = re.compile(
     r"[\s\"'`*_:=>|(\[{,、：＝「“‘（-]*+(?:[A-Za-z0-9]{1,24}[\s\"'`*_:=>(-]{1,8}){0,3}[\s\"'`*_:=>|(\[{：＝「“‘（是为-]{0,12}"
@@ -456,7 +475,8 @@ def _is_announced(lowered: str, key: re.Match[str], at: int, *, is_chance: bool,
         (announces or (is_chance and _NOT_A_KEY.search(lowered, begins, at) is None))
         and _ENDS.search(lowered, begins, at) is None
         and _OF_SOMETHING_ELSE.search(lowered, begins, at) is None
-        and _OTHER_KEY.search(lowered, max(0, at - _BESIDE_CHARS), begins) is None
+        and _OTHER_KEY.search(lowered, max(0, at - _BESIDE_CHARS, begins - _CHARS_OF_OTHER_KEY), begins)
+        is None
     )
 
 
@@ -531,7 +551,7 @@ def _leads_to(text: str, key: re.Match[str], at: int) -> bool:
     return (
         _BETWEEN.fullmatch(text, end, at) is not None
         and _NOT_A_KEY.search(text, end, at) is None
-        and _OTHER_KEY.search(text, max(0, at - _BESIDE_CHARS), end) is None
+        and _OTHER_KEY.search(text, max(0, at - _BESIDE_CHARS, end - _CHARS_OF_OTHER_KEY), end) is None
     )
 
 

@@ -56,15 +56,16 @@ def test_the_anchors_of_all_rules_stand_where_a_search_finds_them(monkeypatch: p
 
 @pytest.mark.parametrize("seed", range(30))
 def test_what_stands_near_is_found_as_a_search_at_each_place_finds_it(seed: int) -> None:
-    """Whatever the places are, and however close together."""
+    """Whatever the places are, and however close together: more is searched at once where they are."""
     rng = random.Random(seed)
-    text = "".join(rng.choices("ab1", weights=(6, 6, rng.choice((1, 3))), k=200))
+    length = rng.choice((200, 3_000))
+    text = "".join(rng.choices("ab1", weights=(6, 6, rng.choice((0.01, 1, 3))), k=length))
     pattern, width = rng.choice(
         ((re.compile("1"), 1), (re.compile("1a{1,3}b"), 5), (re.compile("b1(?!a)"), 3))
     )
     nearby = Nearby(pattern, rng.randrange(12), rng.randrange(12), width)
     begins = [match for match in range(len(text)) if pattern.match(text, match)]
-    places = sorted(rng.sample(range(len(text)), rng.choice((3, 40, 150))))
+    places = sorted(rng.sample(range(length), length * rng.choice((3, 40, 150)) // 200))
     assert nearby.beside(places, text) == [
         at for at in places if any(at - nearby.before <= begin <= at + nearby.behind for begin in begins)
     ]

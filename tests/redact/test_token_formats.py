@@ -12,7 +12,14 @@ from hypothesis import settings
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
 from memd.redact.secret_values import is_scrambled
-from memd.redact.token_formats import TOKEN_FORMATS, TokenFormat, VendorForm, is_random, vendor_forms
+from memd.redact.token_formats import (
+    TOKEN_FORMATS,
+    TokenFormat,
+    VendorForm,
+    is_random,
+    vendor_forms,
+    where_one_begins,
+)
 from tests.bounds import shipped
 from tests.redact.shapes import drawn
 from tests.redact.surroundings import SURROUNDINGS
@@ -244,6 +251,24 @@ def test_a_row_of_vendors_says_where_it_is_from() -> None:
         assert all(re.fullmatch("[a-z0-9]{2,36}", vendor) for vendor in vendors), row
         assert row.source in _SOURCES, row
         assert (row.looked_up is None) == (row.source == "vendor"), row
+
+
+@pytest.mark.parametrize("gap", ["", "\n", "=\n> ", '" + "', "**"])
+def test_what_begins_a_token_is_told_by_one_pattern_for_all_formats(gap: str) -> None:
+    """Where many have the anchor of a format, no other place is asked: of whole tokens, and of those in two parts."""
+    known = [row for row in TOKEN_FORMATS if row.begins]
+    every = "|".join({f"(?:{pattern})" for row in known for pattern in row.begins})
+    found = 0
+    for row in known:
+        rng = random.Random(row.kind + gap)
+        text = _value(row, rng)
+        at = min(text.index(anchor) for anchor in row.anchors if anchor in text)
+        part = len(text) - rng.randrange(1, 12)
+        broken = f"{text[:part]}{gap}{text[part:]} "
+        if (row.find_broken if row.is_strict else row.find)(broken, at) is not None:
+            found += 1
+            assert where_one_begins(every, [at], broken) == [at], (row.kind, broken)
+    assert found > len(known) / 2
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1, 900])
