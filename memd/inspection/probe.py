@@ -85,19 +85,19 @@ class RootsScan(Fact, frozen=True):
     """What a scan finds below the roots of an agent."""
 
     agent: str
-    roots: tuple[InspectedRoot, ...] = ()
-    presets: tuple[PresetNotes, ...] = ()
-    notes: int = 0
-    transcript_roots: tuple[InspectedRoot, ...] = ()  # where transcripts are or will be
-    transcripts: int = 0
-    databases: tuple[InspectedDatabase, ...] = ()  # of transcripts
+    roots: tuple[InspectedRoot, ...]
+    presets: tuple[PresetNotes, ...]
+    notes: int
+    transcript_roots: tuple[InspectedRoot, ...]  # where transcripts are or will be
+    transcripts: int
+    databases: tuple[InspectedDatabase, ...]  # of transcripts
     # A few files and directories, with their names in the index; transcripts with their absolute paths.
-    unreadable: tuple[str, ...] = ()
-    unreadable_count: int = 0
-    skipped: dict[str, int] = {}  # reason -> number of files
-    future: tuple[str, ...] = ()  # a few of the files whose modification time is in the future
-    future_count: int = 0
-    directories: int = 0  # number of directories to watch
+    unreadable: tuple[str, ...]
+    unreadable_count: int
+    skipped: dict[str, int]  # reason -> number of files
+    future: tuple[str, ...]  # a few of the files whose modification time is in the future
+    future_count: int
+    directories: int  # number of directories to watch
 
 
 class KeptBackup(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,21 @@ from tests.ctl.doctor.context import CONTEXT, by_name, sound
 
 _ROOT = InspectedRoot(path="/home/ann/ws", resolved="/home/ann/ws", is_workspace=True, fault=None)
 _DATABASE = "/home/ann/.openclaw/agents/main/agent/openclaw-agent.sqlite"
-_SCAN = RootsScan(agent="main", roots=(_ROOT,), notes=12)
+_SCAN = RootsScan(
+    agent="main",
+    roots=(_ROOT,),
+    presets=(),
+    notes=12,
+    transcript_roots=(),
+    transcripts=0,
+    databases=(),
+    unreadable=(),
+    unreadable_count=0,
+    skipped={},
+    future=(),
+    future_count=0,
+    directories=0,
+)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +155,7 @@ def test_a_file_name_cannot_command_a_terminal() -> None:
 def _scan(name: str, workspace: str, *extra: str) -> RootsScan:
     roots = [InspectedRoot(path=workspace, resolved=workspace, is_workspace=True, fault=None)]
     roots += [InspectedRoot(path=path, resolved=path, is_workspace=False, fault=None) for path in extra]
-    return RootsScan(agent=name, roots=tuple(roots))
+    return msgspec.structs.replace(_SCAN, agent=name, roots=tuple(roots))
 
 
 @pytest.mark.parametrize(
