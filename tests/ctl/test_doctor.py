@@ -396,3 +396,5 @@ def test_another_user_is_told_what_is_not_theirs() -> None:
     assert {"state.directory", "socket.listener", "daemon.process"} <= set(wrong)
     assert "belongs to user 0" in wrong["state.directory"]["detail"]
     assert "Permission denied" in wrong["socket.listener"]["detail"]
+    [embeddings] = [one["detail"] for one in found if one["name"] == "state.embeddings"]
+    assert "the state directory is another user's" in embeddings

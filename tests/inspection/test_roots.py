@@ -40,8 +40,10 @@ def test_notes_are_counted_as_a_scan_finds_them(tmp_path: Path) -> None:
     for name in ("MEMORY.md", "memory/a.md", "memory/deep/b.md", "README.md", "memory/c.txt"):
         _note(ws / name)
     (ws / "memory" / "link.md").symlink_to(ws / "MEMORY.md")
-    scan = _look(ws, _note(tmp_path / "more" / "d.md").parent)
-    assert (scan.notes, scan.skipped) == (4, {"symlink": 1})
+    for size in (1_000_000, 1_000_001):
+        os.truncate(_note(ws / "memory" / f"{size}.md"), size)
+    scan = _look(ws, _note(tmp_path / "more" / "d.md").parent, max_file_mb=1)
+    assert (scan.notes, scan.skipped) == (5, {"symlink": 1, "too large": 1})
     assert scan.directories == 4  # the workspace, memory/, deep/ and more/
     assert [(root.is_workspace, root.fault) for root in scan.roots] == [(True, None), (False, None)]
     assert len(_look(ws, ws).roots) == 1

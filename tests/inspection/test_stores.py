@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from memd.config.settings import AgentSettings, Chunking
 from memd.domain_types import NOT_UTF8
 from memd.inspection.probe import Store
@@ -84,6 +86,24 @@ async def test_copies_of_before_are_found(tmp_path: Path) -> None:
     assert (copy.name, copy.schema) == ("main.sqlite.before-schema-9", newest("index"))
     assert copy.bytes == (state / "agents" / "main.sqlite").stat().st_size
     assert look_at_cache(state, 60.0).copies == ()
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [(PermissionError(13, "Permission denied"), "Permission denied"), (OSError(), "OSError")],
+)
+def test_why_a_database_cannot_be_opened_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: OSError, reason: str
+) -> None:
+    """In the words of the system, where it has some."""
+
+    def refused(*_: object) -> None:
+        raise failure
+
+    (tmp_path / "embeddings.sqlite").touch()
+    monkeypatch.setattr("memd.inspection.stores.read_only.look_at_cache", refused)
+    cache = look_at_cache(tmp_path, 60.0)
+    assert (cache.exists, cache.closed) == (True, reason)
 
 
 async def test_damage_and_absence_are_no_errors(tmp_path: Path) -> None:

@@ -104,6 +104,13 @@ def test_hooks_in_another_form_are_refused(text: str) -> None:
         with_hooks(CLAUDE, text, COMMANDS)
 
 
+@pytest.mark.parametrize("text", ["[]", "5", '["hooks"]'])
+def test_out_of_what_is_no_object_nothing_is_taken(text: str) -> None:
+    """It is refused: these are no settings of that program."""
+    with pytest.raises(NotEditable, match="it holds no object"):
+        without_hooks(CLAUDE, text)
+
+
 @pytest.mark.parametrize("text", ["", "{}", OTHERS, '{"hooks": {"Stop": [5, {"hooks": 5}, {"hooks": [5]}]}}'])
 def test_where_nothing_is_of_memd_nothing_is_taken_out(text: str) -> None:
     """The text stays the same, and odd elements are no trouble."""

@@ -60,6 +60,12 @@ def test_what_is_not_such_toml_is_refused(text: str) -> None:
         with_values(text, WAY, VALUES)
 
 
+def test_a_value_is_put_below_the_comment_that_tells_its_default() -> None:
+    """Also where that is the last line before another table, which has one like it."""
+    text = "[mcp_servers.memd]\nargs = []\n# command = 'x'\n[z]\n# command = 'y'\n"
+    assert with_values(text, WAY, {"command": "m"}) == text.replace("'x'\n", "'x'\ncommand = \"m\"\n")
+
+
 def test_what_is_not_there_need_not_be_taken_out() -> None:
     """The text stays the same."""
     assert without_table(KEPT, WAY) == KEPT
