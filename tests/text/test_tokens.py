@@ -62,6 +62,7 @@ def test_quarters_add_up(one: str, other: str) -> None:
         ("a🦭b 👍🏽 👩\u200d💻", "a 🦭 b 👍 👩 💻"),
         ("\ue0a0main", "\ue0a0 main"),
         ("├── tree", "tree"),
+        ("葛\U000e0100城 1\ufe0f a\u034fb", "葛 城 1 ab"),
     ],
 )
 def test_keyword_text_sets_cjk_characters_apart(given_text: str, expected: str) -> None:

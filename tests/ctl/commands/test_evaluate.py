@@ -145,6 +145,16 @@ def test_a_question_has_so_many_words() -> None:
         assert made_of_piece.question == "水" * longest
 
 
+def test_a_question_has_the_words_that_few_notes_have() -> None:
+    """Of the lines of a note, that with the rarest comes first."""
+    most = shipped("memd.ctl.commands.evaluate._WORDS_ASKED")
+    rare, common = ([f"{word}{number}" for number in range(most)] for word in ("rare", "frequently"))
+    notes = {"a.md": "\n".join([" ".join(common), " ".join([*common, *rare])]), "b.md": " ".join(common)}
+    first, *others = made_questions(notes, 5)
+    assert (first.question, first.texts[0].line) == (" ".join(rare), 2)
+    assert [one.question for one in others] == [" ".join(common)] * 2
+
+
 def test_an_answer_is_looked_for_among_so_many_hits() -> None:
     """No more are asked for, and one in the last place is seen."""
     top = shipped("memd.ctl.commands.evaluate.TOP")
