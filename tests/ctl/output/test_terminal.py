@@ -1,7 +1,11 @@
 """Streams, colours and JSON, pages that are drawn again, and progress bars."""
 
+import fcntl
 import io
 import json
+import os
+import struct
+import termios
 import threading
 
 import pytest
@@ -47,6 +51,18 @@ def test_a_look_is_taken_back_at_the_end() -> None:
     assert ansi("x", "red") == "\x1b[31mx\x1b[0m"
     assert ansi("", "red") == ""
     assert uncoloured("x", "red") == "x"
+
+
+def test_the_size_of_a_terminal_is_known() -> None:
+    """It may be another one each time; a pipe has none, nor has a terminal that does not tell it."""
+    terminal, theirs = os.openpty()
+    with os.fdopen(theirs, "w") as out, io.StringIO() as piped:
+        screen, pipe = (Screen(one, piped, {}, wants_color=True, json=False) for one in (out, piped))
+        assert (screen.columns, screen.rows) == (None, None)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 101, 0, 0))
+        assert (screen.columns, screen.rows) == (101, 30)
+        assert (pipe.columns, pipe.rows) == (None, None)
+    os.close(terminal)
 
 
 def test_every_field_is_named() -> None:
