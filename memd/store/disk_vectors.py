@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
 from memd.store.vector_matrix import (
+    BESIDE_BYTES,
     DEAD,
     Floats,
     Ids,
@@ -25,9 +26,6 @@ from memd.store.vector_matrix import (
 )
 
 Block = tuple[Ids, Floats]  # (n,), (n, dimensions); an id that is no chunk's: the row is empty
-
-# The id and kind of a row. For comparison, a vector of the bundled model has 1536 bytes.
-_ROW_BYTES = 8 + 1
 
 
 class ListedVector(msgspec.Struct, frozen=True):
@@ -80,7 +78,7 @@ class DiskVectors:
     @property
     def resident_bytes(self) -> int:
         """The memory of ids and kinds, in bytes."""
-        return len(self) * _ROW_BYTES
+        return len(self) * BESIDE_BYTES
 
     def add(self, rows: Iterable[Row]) -> None:
         """Add chunks that are not listed yet."""

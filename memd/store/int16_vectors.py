@@ -14,8 +14,8 @@ Key = TypeVar("Key")
 
 AT_ONCE = 128  # vectors: of 3,072 dimensions some 6 MB
 
-_LARGEST = 32_767
-_SMALLEST_EXPONENT = -120  # of a scale; products with a smaller one could be subnormal in float32
+LARGEST = 32_767
+SMALLEST_EXPONENT = -120  # of a scale; products with a smaller one could be subnormal in float32
 _FLOAT, _INTEGER = np.dtype("<f4"), np.dtype("<i2")
 
 
@@ -57,6 +57,13 @@ def rounded(vectors: Mapping[Key, bytes]) -> dict[Key, bytes]:
     return dict(zip(vectors, values, strict=True))
 
 
+def exponents_of(largest: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Return the exponents of the scales of vectors, given the largest size of a component of each."""
+    mantissa, exponents = np.frexp(largest / LARGEST)
+    exponents -= mantissa == 0.5  # a power of two itself
+    return exponents
+
+
 def _quantised(vectors: Sequence[bytes]) -> Iterator[tuple[list[int], NDArray[Any], NDArray[Any]]]:
     """Yield vectors of one length at a time, without those that cannot be packed.
 
@@ -74,10 +81,9 @@ def _quantised(vectors: Sequence[bytes]) -> Iterator[tuple[list[int], NDArray[An
             values = np.frombuffer(b"".join([vectors[number] for number in some.tolist()]), _FLOAT)
             values = values.reshape(len(some), -1)
             largest = np.abs(values).max(axis=1).astype(float)
-            mantissa, exponents = np.frexp(largest / _LARGEST)
-            exponents -= mantissa == 0.5  # a power of two itself
+            exponents = exponents_of(largest)
             # NaN is neither above 0 nor below infinity.
-            fits = (largest > 0) & (largest < np.inf) & (exponents >= _SMALLEST_EXPONENT)
+            fits = (largest > 0) & (largest < np.inf) & (exponents >= SMALLEST_EXPONENT)
             exponents = exponents[fits]
             scaled = np.ldexp(values[fits], -exponents[:, np.newaxis])
             yield some[fits].tolist(), np.rint(scaled).astype(_INTEGER), exponents

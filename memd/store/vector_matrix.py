@@ -5,7 +5,7 @@ that may be among the nearest, and their cosines are computed row by row. Quanti
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import msgspec
@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
-from memd.store.int8_vectors import Int8Block
+from memd.store.int8_vectors import Int8Block, QuantisedQuestion, RoughProducts
+from memd.store.packed_vectors import AT_ONCE as CONVERTED_AT_ONCE
+from memd.store.packed_vectors import PackedVectors
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -35,10 +37,12 @@ DEAD = -1  # as a kind: the row is deleted
 # Source: Higham, Accuracy and Stability of Numerical Algorithms, 2002, 3.1.
 _ROUNDED = 2.0**-23
 
+BESIDE_BYTES = 8 + 1  # of a row: its id and kind
+
 
 def row_bytes(dimensions: int) -> int:
-    """The memory of a row: its vector, id and kind."""
-    return 4 * dimensions + 8 + 1
+    """The most memory that a row takes: its vector as floats, id and kind."""
+    return 4 * dimensions + BESIDE_BYTES
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -52,7 +56,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class MatrixBlock(msgspec.Struct, frozen=True):
     """A snapshot of one block."""
 
-    vectors: Floats  # (n, dimensions)
+    vectors: Floats | PackedVectors  # (n, dimensions)
     ids: NDArray[np.int64]  # (n,)
     kinds: NDArray[np.int8]  # (n,); DEAD: the row is deleted
     by_id: tuple[NDArray[np.intp], Ids] | None = None  # rows sorted by id, and their ids; None: sorted
@@ -82,13 +86,12 @@ class _Block:
     """A block with a fixed capacity, filled from the first row on."""
 
     def __init__(self, dimensions: int, capacity: int) -> None:
-        self._vectors = np.zeros((capacity, dimensions), np.float32)
+        self._rough = Int8Block(np.empty((capacity, dimensions), np.float32))
         self._ids = np.zeros(capacity, np.int64)
         self._kinds = np.full(capacity, DEAD, np.int8)
         self._by_id: tuple[NDArray[np.intp], Ids] | None = None  # see MatrixBlock; of the first rows
         self._ascends = True
         self._alive = 0
-        self._rough = Int8Block(self._vectors)
         self.used = 0
 
     def __len__(self) -> int:
@@ -105,23 +108,31 @@ class _Block:
 
     @property
     def resident_bytes(self) -> int:
-        return self.used * row_bytes(self._vectors.shape[1]) + self._rough.resident_bytes
+        vectors = self._rough.vectors
+        floats = 0 if isinstance(vectors, PackedVectors) else self.used * vectors[0].nbytes
+        return floats + self._rough.resident_bytes + self.used * BESIDE_BYTES
 
     @property
     def lacks_bytes(self) -> bool:
-        """Whether enough rows lack quantised bytes for computing them to be worthwhile."""
-        return self.used - len(self._rough) >= WORTH_BYTES
+        """Whether enough rows lack quantised bytes for computing them to be worthwhile, or the block can be packed."""
+        return self.used - len(self._rough) >= WORTH_BYTES or (self.is_full and not self._rough.is_settled)
 
     def make_bytes(self) -> None:
-        """Quantise the rows that lack bytes; rows may be added meanwhile."""
+        """Quantise the rows that lack bytes, or pack a full block; rows may be added meanwhile."""
         self._rough.make(self._kinds[: self.used])
 
     def add(self, row: Row) -> None:
         # Readers see only `used` rows, so the new row is written first, and `used` is raised last.
         at = self.used
-        self._vectors[at] = np.frombuffer(row.vector, "<f4")
+        self._floats[at] = np.frombuffer(row.vector, "<f4")
         self._ids[at], self._kinds[at] = row.id, row.kind
         self._note(at, at + 1)
+
+    @property
+    def _floats(self) -> Floats:
+        vectors = self._rough.vectors
+        assert not isinstance(vectors, PackedVectors)  # only a full block is packed, and none is written to
+        return vectors
 
     def _note(self, start: int, end: int) -> None:
         came = self._ids[max(0, start - 1) : end]
@@ -140,12 +151,17 @@ class _Block:
         if not self._ascends and (self._by_id is None or len(self._by_id[0]) < n):
             order = np.argsort(self._ids[:n], kind="stable")
             self._by_id = order, self._ids[order]
-        return MatrixBlock(self._vectors[:n], self._ids[:n], self._kinds[:n], self._by_id, self._rough)
+        vectors = self._rough.vectors
+        some = vectors if isinstance(vectors, PackedVectors) else vectors[:n]
+        return MatrixBlock(some, self._ids[:n], self._kinds[:n], self._by_id, self._rough)
 
     def take(self, other: MatrixBlock, rows: NDArray[np.intp]) -> None:
         """Append some rows of another block; they must fit."""
         start, end = self.used, self.used + len(rows)
-        self._vectors[start:end] = other.vectors[rows]
+        floats = self._floats[start:end]
+        for first in range(0, len(rows), CONVERTED_AT_ONCE):
+            some = slice(first, first + CONVERTED_AT_ONCE)
+            floats[some] = other.vectors[rows[some]]
         self._ids[start:end], self._kinds[start:end] = other.ids[rows], other.kinds[rows]
         self._note(start, end)
 
@@ -193,7 +209,7 @@ class Matrix:
             self._last().add(row)
 
     def take(self, part: MatrixBlock) -> None:
-        """Append the live rows of a block, of chunks that have no row.
+        """Append the live rows of a block, of chunks that have no row; full blocks are packed at once.
 
         Raises:
             ValueError: its vectors have other dimensions.
@@ -203,6 +219,8 @@ class Matrix:
             block = self._last()
             fitting, left = left[: block.room], left[block.room :]
             block.take(part, fitting)
+            if block.is_full:
+                block.make_bytes()  # now, so that never more than one block is of floats
 
     def _last(self) -> _Block:
         """Return the last block, or a new one if it is full."""
@@ -232,7 +250,7 @@ class Matrix:
         return any(block.lacks_bytes for block in self._blocks)
 
     def make_bytes(self) -> None:
-        """Quantise the rows that have no bytes yet; 3 ms for 5,000 rows of 384 dimensions.
+        """Quantise the rows that have no bytes yet, and pack full blocks; 3 ms for 5,000 rows of 384 dimensions.
 
         Searches and the writer may go on meanwhile.
         """
@@ -299,20 +317,24 @@ class NearestRows:
 
     def look(self, part: MatrixBlock) -> None:
         """Select the rows of a block that may be among the nearest."""
-        by_bytes = None if part.rough is None else part.rough.products(self._query, len(part.ids))
+        by_bytes = part.rough.products(self._question, len(part.ids)) if part.rough else None
         if part.rough is None or by_bytes is None:
-            rough, margin = part.vectors @ self._query, _ROUNDED * len(self._query)
+            rough = part.vectors[:] @ self._query
             seen = rough[self._seen[part.kinds]]
             self._count += len(seen)
             self._total += float(seen.sum(dtype=np.float64))
         else:
-            rough, margin = by_bytes
+            rough = by_bytes.products
             for kind, (count, total) in part.rough.sums(part.kinds).items():
                 if self._seen[kind]:
                     self._count += count
                     self._total += float(total @ self._query)
         for one in self._sources:
-            one.look(part, rough, margin)
+            one.look(part, rough, by_bytes)
+
+    @cached_property
+    def _question(self) -> QuantisedQuestion:
+        return QuantisedQuestion.of(self._query)
 
     def compare(self) -> list[NDArray[np.intp]]:
         """Compute the exact cosines of the selected rows; return, per block since the last call, the rows among the nearest."""
@@ -354,8 +376,9 @@ class _NearestOfSource:
         self.ids = np.empty(0, np.int64)
         self.far: NDArray[Any] = np.empty(0, np.float64)
 
-    def look(self, part: MatrixBlock, rough: Floats, margin: float) -> None:
-        """Select rows of a block by approximate cosines `rough`, which differ from the exact ones by `margin` at most."""
+    def look(self, part: MatrixBlock, rough: Floats, by_bytes: RoughProducts | None) -> None:
+        """Select rows of a block by approximate cosines `rough`, those of `by_bytes` or, without them, of a matrix product."""
+        margin = by_bytes.margin if by_bytes is not None else _ROUNDED * part.vectors.shape[1]
         visible = np.flatnonzero(self._seen[part.kinds])
         if self._among is not None:
             visible = visible[places_among(self._among, part.ids[visible])[1]]
@@ -363,9 +386,10 @@ class _NearestOfSource:
         far = -rough[visible]
         near = far <= self._border + margin
         visible, far = visible[near], far[near]
-        most = np.concatenate((self._most, far + margin))
+        margins = margin if by_bytes is None else by_bytes.margins(visible)
+        most = np.concatenate((self._most, far + margins))
         self._most = np.partition(most, self._limit - 1)[: self._limit] if len(most) > self._limit else most
-        self._looked.append((part, visible, far - margin))
+        self._looked.append((part, visible, far - margins))
 
     @property
     def _border(self) -> float:
@@ -390,12 +414,15 @@ class _NearestOfSource:
         return [some[is_kept[end - len(some) : end]] for some, end in zip(rows, ends.tolist(), strict=True)]
 
 
-def _row_by_row(vectors: Floats, rows: NDArray[np.intp], query: Floats) -> Floats:
+def _row_by_row(vectors: Floats | PackedVectors, rows: NDArray[np.intp], query: Floats) -> Floats:
     """Return dot products that do not depend on the position of a row."""
     found = np.empty(len(rows), np.float32)
     for start in range(0, len(rows), AT_ONCE):
         some = slice(start, start + AT_ONCE)
-        np.vecdot(vectors[rows[some]], query, out=found[some])
+        if isinstance(vectors, PackedVectors):
+            found[some] = vectors.products(rows[some], query)
+        else:
+            np.vecdot(vectors.take(rows[some], 0), query, out=found[some])
     return found
 
 

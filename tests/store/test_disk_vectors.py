@@ -135,4 +135,4 @@ def contents(rows: Matrix) -> dict[int, tuple[int, bytes]]:
 
 
 def _each(part: MatrixBlock) -> Iterator[tuple[int, int, Any]]:
-    return zip(part.ids.tolist(), part.kinds.tolist(), part.vectors, strict=True)
+    return zip(part.ids.tolist(), part.kinds.tolist(), part.vectors[:], strict=True)

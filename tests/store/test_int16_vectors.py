@@ -46,7 +46,7 @@ def test_what_cannot_be_packed_is_kept_as_it_is(vector: bytes) -> None:
 @pytest.mark.parametrize("largest", [2.0**-15 * 32_767, 1.0, 0.999, 3.0e38])
 def test_the_largest_number_has_room(largest: float) -> None:
     """Whatever it is, its integer fits into 16 bits, and uses 15 of them."""
-    most = int(shipped("memd.store.int16_vectors._LARGEST"))
+    most = int(shipped("memd.store.int16_vectors.LARGEST"))
     [(packed, _)] = pack([np.array([largest, -largest], "<f4").tobytes()])
     integers = np.frombuffer(packed, "<i2").astype(int)
     assert most // 2 < integers[0] <= most

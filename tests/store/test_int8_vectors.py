@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
 from memd.store import int8_vectors, vector_matrix
-from memd.store.int8_vectors import Int8Block, simsimd
+from memd.store.int8_vectors import Int8Block, QuantisedQuestion, simsimd
 from memd.store.vector_matrix import Matrix, Row
 
 DIMENSIONS, ROWS_OF_BLOCK = 64, 500
@@ -88,11 +88,13 @@ def test_the_margin_holds_for_products() -> None:
         assert block.resident_bytes == made * (DIMENSIONS + 4)
         for query in some_vectors(5, 50):
             for count in (100, 250, 300):
-                found = block.products(query, count)
+                found = block.products(QuantisedQuestion.of(query), count)
                 assert (found is None) == (made == 0)
-                products, margin = found or (vectors[:count] @ query, 1.0)
-                assert len(products) == count
-                assert np.abs(products - vectors[:count] @ query).max() < margin
+                if found is not None:
+                    errors = np.abs(found.products - vectors[:count] @ query)
+                    assert len(errors) == count
+                    assert errors.max() < found.margin
+                    assert (errors < found.margins(np.arange(count))).all()
 
 
 def test_the_sums_are_those_of_rows_that_are_there() -> None:
@@ -135,7 +137,7 @@ def test_what_multiplies_bytes_here_is_used_only_if_it_does_so_rightly(
 def test_what_multiplies_bytes_is_loaded_before_a_search_wants_it() -> None:
     """With the bytes: in the middle of a search there may be no descriptor left."""
     simsimd.cache_clear()
-    block, query = Int8Block(some_vectors(7, 3)), some_vectors(8, 1)[0]
+    block, query = Int8Block(some_vectors(7, 3)), QuantisedQuestion.of(some_vectors(8, 1)[0])
     block.products(query, 3)
     assert simsimd.cache_info().currsize == 0
     block.make(np.zeros(3, np.int8))
