@@ -46,6 +46,7 @@ def _faults(*rules: tuple[str, str]) -> list[tuple[int, str, str]]:
         r"\w+。+x",
         r"\W+密+x",
         r"a*(?>b?c)a*d",
+        "a*[^ab]*b",
         r"(?:[a-z]+-)+\d",
         r"(?:\d{1,3}\.){3}\d{1,3}",
         r"(?:[A-Za-z0-9+/]{4})*[A-Za-z0-9+/]{2}==",

@@ -140,7 +140,10 @@ exit_now(3)
 
 def test_a_process_leaves_whatever_its_threads_are_at() -> None:
     """With its status, and with all that it said: Python's own end would wait for threads, or break them off in C++."""
-    ran = subprocess.run([sys.executable, "-c", _LEAVES], capture_output=True, timeout=60, check=False)
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}
+    ran = subprocess.run(
+        [sys.executable, "-c", _LEAVES], env=buffered, capture_output=True, timeout=60, check=False
+    )
     assert (ran.returncode, ran.stdout, ran.stderr) == (3, b"said before\n", b"")
 
 

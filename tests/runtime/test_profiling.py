@@ -48,6 +48,15 @@ def test_the_time_within_a_part_is_that_of_the_inner_one(clock: Clock) -> None:
     assert trace.parts() == {"reading": 5, "redacting": 2}
 
 
+def test_of_parts_that_took_alike_the_names_are_in_order(clock: Clock) -> None:
+    """Whichever came first: two answers can be compared."""
+    with TimeTrace(clock) as trace:
+        for part in ("vectors", "keywords", "ranking"):
+            with timed_part(part):
+                clock.run(1)
+    assert list(trace.parts()) == ["keywords", "ranking", "vectors"]
+
+
 async def test_what_runs_at_the_same_time_is_counted_once(clock: Clock) -> None:
     """Under both names, and under the name of the slower one for what it takes longer."""
     first, second = asyncio.Event(), asyncio.Event()
