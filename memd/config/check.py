@@ -99,7 +99,7 @@ def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], st
     try:
         zone_of(settings.timezone)
     except ValueError as error:
-        yield (("timezone",),), f"timezone: {error}"
+        yield (("timezone",),), str(error)
     if not settings.sources:
         yield (("sources",),), 'at least one source is needed, such as "memory"'
     if not all(text.strip() for text in settings.redact.allow):
