@@ -304,6 +304,8 @@ export interface SyncReport {
   missing: string[];
   /** of a request for all agents: those that cannot run, each with the reason. The numbers are of the others */
   left_out: Record<string, string>;
+  /** answering `warm`: in which the agent's days begin, such as `Europe/Berlin`, for the names of daily notes; empty: that of the machine */
+  timezone: string;
 }
 
 export interface ReindexReport {

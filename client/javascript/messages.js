@@ -192,7 +192,8 @@ const PARTS = {
       "waiting_chunks": 0,
       "reason": null,
       "missing": [],
-      "left_out": {}
+      "left_out": {},
+      "timezone": ""
     },
     "holds": {}
   },

@@ -298,6 +298,7 @@ class SyncReport(WireMessage, frozen=True):
     reason: str | None = None  # why chunks wait
     missing: list[str] = []  # configured directories that do not exist
     left_out: dict[str, str] = {}  # agents that cannot run, and why
+    timezone: str = ""  # of the agent of a Warm: in which its days begin; "": the machine's
 
 
 class ReindexReport(WireMessage, frozen=True):

@@ -735,6 +735,15 @@ async def test_a_session_of_nobody_is_not_told_who_there_is(bench: Bench, key: s
     assert bench.backend.asked == []
 
 
+@pytest.mark.parametrize("key", ["agent:main:main", "agent:main:telegram:group:1"])
+async def test_who_is_warmed_is_told_when_its_days_begin(bench: Bench, key: str) -> None:
+    """Daily notes have their names by it; a conversation that is denied is told nothing."""
+    await bench.serve(timezone="Asia/Shanghai")
+    reply = await bench.handlers.handle(wire.Warm(session_key=key))
+    assert isinstance(reply, wire.SyncReport)
+    assert reply.timezone == ("Asia/Shanghai" if key == "agent:main:main" else "")
+
+
 async def test_a_key_without_an_agent_is_not_told_who_there_is(bench: Bench) -> None:
     """Where several could be meant and none is main, the owner is told their names, and a session is not."""
     await bench.serve("work")

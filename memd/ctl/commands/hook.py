@@ -80,11 +80,13 @@ def _daily_notes(
     key = _identity(invocation)["session_key"]
     # A session on the owner's machine; its id is cleaned, so that it cannot imitate another session's key.
     session = key if key is not None else f"explicit:{_session_name(hook_input.session) or 'session'}"
+    timezone = ""
     with suppress(TimedOut), _client(invocation, min(until, time.monotonic() + _WARM_S)) as memd:
-        memd.warm(session, agent=_identity(invocation)["agent"])
+        timezone = memd.warm(session, agent=_identity(invocation)["agent"]).timezone
+    now = _now(timezone)
     with suppress(TimedOut):
         for day in (0, _YESTERDAY):
-            yield _note(invocation, f"memory/{_date(time.localtime(), day)}.md", until)
+            yield _note(invocation, f"memory/{_date(now, day)}.md", until)
 
 
 def _note(invocation: Invocation, path: str, until: float) -> hook_context.DailyNote:
@@ -165,6 +167,19 @@ def _write_reply(answer: dict[str, Any]) -> None:
     data = msgspec.json.encode(answer) + b"\n"
     while data:  # bypasses Python's buffer, which would fail at exit if nobody reads
         data = data[os.write(1, data) :]
+
+
+def _now(timezone: str) -> time.struct_time:
+    """Return the time in a time zone, by which the agent's notes have their names; "": that of the machine."""
+    if not timezone:
+        return time.localtime()
+    from datetime import datetime  # noqa: PLC0415 - most hooks need neither
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - as above
+
+    try:
+        return datetime.now(ZoneInfo(timezone)).timetuple()
+    except (OSError, ValueError, LookupError):  # this machine does not know it
+        return time.localtime()
 
 
 def _date(now: time.struct_time, days: int) -> str:

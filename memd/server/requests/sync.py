@@ -164,4 +164,5 @@ class WarmedSessions:
             self._warmed[key] = None
             while len(self._warmed) > WARM_KEYS:
                 del self._warmed[next(iter(self._warmed))]
-        return await sync_report([agent], passes or ()) if allowed.granted.direct else wire.SyncReport()
+        report = await sync_report([agent], passes or ()) if allowed.granted.direct else wire.SyncReport()
+        return msgspec.structs.replace(report, timezone=agent.settings.timezone)

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,26 @@ def test_a_session_begins_with_the_notes_of_two_days(daemon: Daemon) -> None:
     context = brought("session-start", daemon.socket, {"session_id": "s1", "source": "startup"}, *notes)
     assert context.index(notes[0]) < context.index(notes[1])
     assert f"memory/{day(0)}.md:" in context
+
+
+@pytest.mark.parametrize("zone", ["Etc/GMT+12", "Pacific/Kiritimati"])
+def test_days_are_those_of_the_agents_time_zone(
+    run: Run, address: Path, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    """It gives the notes their names; at any moment, one of the two zones has another day than the machine."""
+    monkeypatch.setattr("memd.ctl.commands.hook._TIMEOUT_S", TIMEOUT_S)
+    monkeypatch.setattr("memd.ctl.commands.hook._WARM_S", TIMEOUT_S)
+    today, yesterday, days = list[Request](), list[Request](), {day(0, zone)}
+    with serving(
+        address,
+        answering(SyncReport(timezone=zone)),
+        answering(Note(path="today", missing=True), heard=today),
+        answering(Note(path="yesterday", missing=True), heard=yesterday),
+    ):
+        run("hook", "session-start")
+    days.add(day(0, zone))  # midnight may have come meanwhile
+    assert today[0] in [Get(path=f"memory/{name}.md") for name in days]
+    assert yesterday[0] in [Get(path=f"memory/{date.fromisoformat(name) - timedelta(1)}.md") for name in days]
 
 
 @pytest.mark.parametrize(
