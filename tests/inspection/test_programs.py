@@ -94,11 +94,12 @@ def program(home: Path, text: str) -> AgentSettings:
     [
         ("#!/bin/sh\n[ \"$*\" = --version ] && echo 'qmd 2.8.3 (abc)'\n", "qmd 2.8.3 (abc)", None),
         ("#!/bin/sh\nprintf '\\033[1mqmd\\033[0m 9\\n'\n", "qmd 9", None),
+        (f"#!/bin/sh\necho {'9' * 81}\n", "9" * 80, None),
         ("#!/bin/sh\necho no >&2; exit 3\n", "", "ended with status 3"),
         ("#!/bin/sh\nsleep 60\n", "", "did not end within"),
         ("#!/no/such/interpreter\n", "", "could not be started"),
     ],
-    ids=["tells", "tells in colours", "fails", "hangs", "cannot be run"],
+    ids=["tells", "tells in colours", "tells much", "fails", "hangs", "cannot be run"],
 )
 def test_a_program_tells_its_version(tmp_path: Path, text: str, version: str, fault: str | None) -> None:
     """Or why it does not, with the file that was tried."""

@@ -70,7 +70,8 @@ def test_a_database_of_transcripts_is_told(tmp_path: Path, monkeypatch: pytest.M
     file.write_bytes(b"no database, whatever its name says" * 100)
     [faulty] = _look(tmp_path / "ws", **wanted).databases
     assert faulty.fault == "not a sound SQLite database"
-    assert (faulty.version, faulty.is_open, faulty.sessions) == (0, False, 0)
+    assert (faulty.version, faulty.is_open) == (0, False)
+    assert (faulty.sessions, faulty.shared, faulty.subagents) == (0, 0, 0)
     assert _look(tmp_path / "ws").databases == ()
 
 
