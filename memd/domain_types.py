@@ -289,7 +289,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     owed: bool = False  # ranked before better ones, because two hits of the other source precede it
     repeats: bool = False  # it only repeats the question, for which its score was lowered
     superseded: bool = False  # its note is marked as no longer valid, for which its score was lowered
-    # Place of an earlier chunk that says the same: this one is ranked before it, with its score.
+    # Place of an older chunk that this one replaces: this one is ranked before it, with its score.
     older: int | None = None
 
 

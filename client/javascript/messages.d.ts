@@ -602,7 +602,7 @@ export interface ExplainedHit {
   repeats: boolean;
   /** it holds no more, and its score was lowered: to four fifths of its evidence, behind the note that replaced it, and not below .35 */
   superseded: boolean;
-  /** the `place` of a candidate that says the same and is of an earlier day: this one comes directly before it and has its `score`; `meaning`, `by_words` and `place` are its own */
+  /** the `place` of a candidate that this one replaces, since it says the same on a later day, or a text says that it replaces it: this one comes directly before it and has its `score`; `meaning`, `by_words` and `place` are its own */
   older: number | null;
 }
 

@@ -345,7 +345,7 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     within: float = 0.0  # 0..1: the part of its time that the query names; 1: it is of no other time
     repeats: bool = False  # it only repeats the question, for which its score was lowered
     superseded: bool = False  # it is no longer valid, for which its score was lowered
-    # Place of an earlier chunk that says the same: this one is ranked before it, with its score.
+    # Place of an older chunk that this one replaces: this one is ranked before it, with its score.
     older: int | None = None
 
 

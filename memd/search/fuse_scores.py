@@ -403,23 +403,33 @@ def later_first(
     calibration: Calibration,
     *,
     asks_now: bool,
+    stated: Collection[tuple[ChunkId, ChunkId]] = (),
 ) -> list[Scored]:
     """Move a candidate before the older one that it replaces, with the older one's score.
 
     Two candidates say the same if their cosine exceeds the mean of all pairs by a margin: in a chat all texts are close to
     each other. Unless the question asks for the present, the later one must also be the closest of all to the older one,
     and have nearly its score. The margin in score is largest for a pair: each is the closest to the other, and the older
-    one is not much closer to the question.
+    one is not much closer to the question, or a text says that the one replaces the other.
 
     Args:
         ordered: Candidates of one source that are worth reading, the best first.
         dated: The vectors and dates of the first POOL of them, as far as they have vectors.
         calibration: The calibration of the embedding model.
         asks_now: Whether the question asks for the present.
+        stated: The pairs (later, older) of which a text says that the later one replaces the older one.
     """
     pool = [one for one in ordered[:POOL] if one.id in dated]
+    scores = {one.id: one.score for one in ordered[:POOL]}
+
+    def is_behind(later: Scored, older: Scored, most: float) -> bool:
+        return round(scores[older.id] - scores[later.id], _DIGITS) <= most
+
+    def is_stated(later: Scored, older: Scored) -> bool:
+        return (later.id, older.id) in stated and is_behind(later, older, _BEHIND_IN_PAIR)
+
     if len(pool) < 2:
-        return list(ordered)
+        return _moved(ordered, is_stated) if stated else list(ordered)
     vectors = np.stack([dated[one.id].vector for one in pool])
     # Rounded because a matrix product rounds differently by row, and equal texts must tie.
     near = ((vectors @ vectors.T - calibration.low) / (calibration.high - calibration.low)).round(4)
@@ -429,9 +439,10 @@ def later_first(
     np.fill_diagonal(near, -np.inf)
     closest = near.argmax(axis=1)
     row = {one.id: n for n, one in enumerate(pool)}
-    scores = {one.id: one.score for one in pool}
 
     def replaces(later: Scored, older: Scored) -> bool:
+        if is_stated(later, older):
+            return True
         if later.id not in row or older.id not in row:
             return False
         begin, end = dated[later.id].first_s, dated[older.id].last_s
@@ -444,8 +455,13 @@ def later_first(
             closest[m] == n and calibration(older.nearest) - calibration(later.nearest) <= _CLOSER_IN_PAIR
         )
         behind = _BEHIND_IN_PAIR if is_pair else _BEHIND_NOW if asks_now else _BEHIND
-        return round(scores[older.id] - scores[later.id], _DIGITS) <= behind
+        return is_behind(later, older, behind)
 
+    return _moved(ordered, replaces)
+
+
+def _moved(ordered: Sequence[Scored], replaces: Callable[[Scored, Scored], bool]) -> list[Scored]:
+    """Return the candidates with each of the first POOL that replaces an earlier one before that, with its score."""
     placed: list[Scored] = []
     for one in ordered[:POOL]:
         at = next((n for n, before in enumerate(placed) if replaces(one, before)), None)

@@ -55,6 +55,7 @@ from memd.search.make_hits import (
 from memd.search.merge_memories import merge_memories
 from memd.search.query import Query
 from memd.search.rank import Verdict
+from memd.search.superseded import stated_replacements
 from memd.search.trace import SideResults, TracedSearch, first_hits, traced
 from memd.store import vector_matrix
 from memd.store.chunk_parts import ClosestPart
@@ -919,9 +920,12 @@ def _lane(
     """Yield the candidates of one source in order; a later text that says the same comes before what it replaces."""
     first = rows[: min(POOL, fused.count_from(rows, WORTH_READING))]
     # Texts are read together with the positions: those of nearly all of these are asked for next.
-    head = fused.scored(first, reader.texts)
-    if isinstance(vectors, _VectorResults) and asked.tense != "past":
-        head = _later_first(head, fused.candidates.times[first], asked, vectors, parts)
+    ids: list[ChunkId] = fused.candidates.ids[first].tolist()
+    texts = reader.texts(ids)
+    head = fused.scored(first, lambda _: texts)
+    if asked.tense != "past":
+        stated = stated_replacements([(texts[one.id], one.closest) for one in head])
+        head = _later_first(head, fused.candidates.times[first], asked, vectors, parts, stated)
     yield from head
     for start in range(len(first), len(rows), BATCH):
         yield from fused.scored(rows[start : start + BATCH], reader.texts)
@@ -931,15 +935,19 @@ def _later_first(
     head: list[Scored],
     times: Ints,
     asked: Query,
-    vectors: _VectorResults,
+    vectors: _VectorResults | _NoVectorResults,
     parts: Mapping[ChunkId, ClosestPart],
+    stated: Collection[tuple[ChunkId, ChunkId]],
 ) -> list[Scored]:
+    asks_now = asked.tense == "present"
+    if isinstance(vectors, _NoVectorResults):
+        return later_first(head, {}, Calibration(), asks_now=asks_now, stated=stated)
     ids = [one.id for one in head]
     first_s, last_s = (times[:, 0].tolist(), times[:, 1].tolist())
     when = {
         one: (first, last) for one, first, last in zip(ids, first_s, last_s, strict=True) if first <= last
     }
-    if len(when) < 2:
+    if len(when) < 2 and not stated:
         return head
     of_chunks = vector_matrix.vectors_of(vectors.rows, [one for one in ids if one not in parts])
     dated = {
@@ -947,7 +955,7 @@ def _later_first(
         for one in ids
         if (vector := parts[one].vector if one in parts else of_chunks.get(one)) is not None
     }
-    return later_first(head, dated, vectors.question.calibration, asks_now=asked.tense == "present")
+    return later_first(head, dated, vectors.question.calibration, asks_now=asks_now, stated=stated)
 
 
 def _with_text(reader: ChunkReader, ordered: Iterable[Scored]) -> Lane:

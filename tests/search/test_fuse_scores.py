@@ -479,6 +479,19 @@ def test_of_two_that_are_closest_to_each_other_the_later_one_bridges_most(
         assert placed([older, between, later, last], about)[0] == first
 
 
+@pytest.mark.parametrize("with_vectors", [True, False])
+def test_what_a_text_says_replaces_another_takes_its_place(with_vectors: bool) -> None:
+    """However far apart their vectors are, and without any; like a pair, it bridges a difference of .2."""
+    about = {n: said(0, None, axis=n) for n in range(1, 5)} if with_vectors else {}
+    dated = {ChunkId(number): one for number, one in about.items()}
+    pairs = {(ChunkId(3), ChunkId(1))}
+    for behind, first in ((0.2, 3), (0.201, 1)):
+        ordered = scores(0.80, 0.79, round(0.80 - behind, 3), 0.5)
+        found = later_first(ordered, dated, TEXTS, asks_now=False, stated=pairs)
+        assert found[0].id == first
+        assert ids(later_first(ordered, dated, TEXTS, asks_now=False)) == [1, 2, 3, 4]
+
+
 def test_so_many_candidates_are_put_in_order_by_time() -> None:
     """The last of them may take the place of the first, and the next one stays where it is."""
     pool = shipped("memd.search.fuse_scores.POOL")

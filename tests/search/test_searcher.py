@@ -113,6 +113,17 @@ async def test_what_its_note_says_is_superseded_is_shown_behind_what_replaced_it
     await index.close()
 
 
+async def test_what_a_text_has_struck_out_is_shown_behind_it(tmp_path: Path) -> None:
+    """By words alone, too; where the question asks for what was, in its place."""
+    texts = ["the kettle is on shelf 14", "kettle: on shelf ~~14~~ 31, beside the umbrella", "ledger"]
+    index, searcher = await filled(tmp_path / "main.sqlite", texts)
+    for mode in ("hybrid", "keyword"):
+        for question, first in (("kettle shelf 14", 1), ("before: kettle shelf 14", 0)):
+            found = await searcher.search(question, kinds=KINDS, max_results=6, min_score=0.0, mode=mode)
+            assert found.hits[0].path == f"memory/{first:03}.md"
+    await index.close()
+
+
 async def reranking(tmp_path: Path, reranker: Reversing) -> tuple[Index, Searcher]:
     texts = ["kettle 400", "kettle on 420", "kettle on the 440", "kettle on the shelf 460", "umbrella 5000"]
     index, _ = await filled(tmp_path / "main.sqlite", texts)

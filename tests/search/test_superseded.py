@@ -7,8 +7,9 @@ from memd.domain_types import ChunkId, FoundHit, Kind
 from memd.search.fuse_scores import Scored
 from memd.search.query import parse
 from memd.search.rank import verdicts
-from memd.search.superseded import behind_replacement, is_superseded, lowered, replaces
+from memd.search.superseded import behind_replacement, is_superseded, lowered, replaces, stated_replacements
 from memd.store.chunks import StoredChunk
+from tests.bounds import shipped
 from tests.table import table
 
 OLD = "The backup runs at three."
@@ -62,6 +63,88 @@ def test_what_is_struck_through_holds_no_more(
 ) -> None:
     """By the part that is closest to the question, or by its words; a struck word beside its replacement is no sign."""
     assert is_superseded(chunk(text), QUESTION, closest) is expected
+
+
+def stated(*candidates: StoredChunk | tuple[StoredChunk, tuple[int, int]]) -> list[tuple[int, int]]:
+    """The places, from 0, of what replaces what."""
+    pairs = [one if isinstance(one, tuple) else (one, None) for one in candidates]
+    numbered = [
+        (msgspec.structs.replace(one, id=ChunkId(n)), closest) for n, (one, closest) in enumerate(pairs)
+    ]
+    return sorted(stated_replacements(numbered))
+
+
+def of_day(one: StoredChunk, day: int | None) -> StoredChunk:
+    return msgspec.structs.replace(one, first_s=day, last_s=day)
+
+
+@table(
+    ("struck", "older", "expected"),
+    [
+        (
+            "Glaze: ~~Kerrin & Daughters, 31 a sack~~ Ovelle, 28 a sack.",
+            "Glaze ordered at Kerrin & Daughters.",
+            True,
+        ),
+        ("The kiln belongs to bay ~~14~~ 31.", "The kiln now stands in bay 14.", True),
+        (
+            "The kiln belongs to bay ~~14~~ 31.",
+            "The mop stands in cupboard 14.",
+            False,
+        ),  # something else in 14
+        ("The kiln belongs to bay ~~14~~ 31.", "The kiln now stands in bay 31.", False),
+        ("The kiln belongs to bay ~~14~~ 31.", "The kiln now stands in bay ~~14~~.", False),
+        (
+            "- [x] ~~Order glaze at Kerrin~~",
+            "Order glaze at Kerrin today.",
+            False,
+        ),  # done, and replaced by nothing
+        ("门卫换成了~~老仲~~老阮。", "门卫还是老仲。", True),
+        ("门卫换成了~~老仲~~老阮。", "门卫请假了。", False),
+    ],
+)
+def test_what_another_text_has_struck_out_is_replaced_by_it(struck: str, older: str, expected: bool) -> None:
+    """If the other one holds most of what is struck out, and of the line in front of it."""
+    old, new = chunk(older, "old.md"), chunk(struck, "new.md")
+    assert stated(old, new) == ([(1, 0)] if expected else [])
+    assert stated(new, old) == []  # it stands in front already
+
+
+def test_what_refers_to_a_superseded_note_is_behind_what_replaced_that() -> None:
+    """By a link in the part that is closest to the question; another part may say what nothing replaced."""
+    text = "Fan at 30, see [[ops/fan-v1|the sheet]].\nThe invoice is 88."
+    day, old, new = (
+        chunk(text, "2026-03-01.md"),
+        chunk(OLD, "ops/fan-v1.md", "[[fan]]"),
+        chunk(NEW, "ops/fan.md"),
+    )
+    assert stated(day, old, new) == [(2, 0)]
+    assert stated((day, (0, 39)), old, new) == [(2, 0)]
+    assert stated((day, (40, 58)), old, new) == []
+    assert stated(day, chunk(OLD, "ops/fan-v1.md"), new) == []
+    assert stated(day, chunk(OLD, "ops/other.md", "[[fan]]"), new) == []
+    assert stated(chunk(OLD, "2026-03-01.md"), old, new) == []
+
+
+def test_what_is_later_is_not_replaced_by_what_was_said_before() -> None:
+    """A text of no day may have been changed at any time."""
+    old, new = chunk("The kiln is in bay 14.", "old.md"), chunk("The kiln is in bay ~~14~~ 31.", "new.md")
+    for days, expected in (((1, 2), 1), ((2, 2), 1), ((3, 2), 0), ((None, 2), 1), ((3, None), 1)):
+        assert len(stated(of_day(old, days[0]), of_day(new, days[1]))) == expected
+    assert stated(old, msgspec.structs.replace(new, superseded="")) == []
+    assert stated(old, msgspec.structs.replace(new, path="old.md")) == []
+
+
+def test_of_many_struck_texts_the_first_are_compared_with_the_best_candidates() -> None:
+    """A list of all that has changed must not make a search slow."""
+    most = shipped("memd.search.superseded._MOST_STRUCK")
+    compared = shipped("memd.search.superseded._MOST_COMPARED")
+    many = [chunk("The kiln is in bay 14.", f"{n}.md") for n in range(compared + 2)]
+    assert len(stated(*many, chunk("The kiln is in bay ~~14~~ 31.", "new.md"))) == compared
+    old = chunk("The kiln is in bay 14.", "old.md")
+    for before, expected in ((most - 1, 1), (most, 0)):
+        new = chunk("A ~~cat~~ dog.\n" * before + "The kiln is in bay ~~14~~ 31.", "new.md")
+        assert len(stated(old, new)) == expected
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def _hit(one: ExplainedHit, explanation: Explanation) -> Iterator[tuple[str, _Fa
     if one.superseded:
         yield "place", "it is superseded: its score was lowered"
     if one.older is not None:
-        yield "place", f"before candidate {one.older}, which says the same earlier, and with its score"
+        yield "place", f"before candidate {one.older}, which it replaces, and with its score"
     if one.owed:
         yield "place", "before better ones: two hits of the other source stand before it"
     if explanation.assumed_cosine is not None:
