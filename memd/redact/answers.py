@@ -32,5 +32,50 @@ def _answered(text: str, at: int) -> Span | None:
     return None if is_none else match.span("secret")
 
 
-RULES = (Rule("answer-abroad", "password", ("first pet", *_WORDS.people, *_WORDS.questions), _answered),)
-"""One rule."""
+# A word that somebody says on the telephone: "my magic word for the phone bank is marmalade".
+_SAID_ALOUD = re.compile(
+    rf"(?:{either(_WORDS.words)})(?:[ ](?:for|with|at|of|bei|für|der|de|del|para|du|di|da|для|от|в)[ ][^\n:：=.,;!?\"“]{{2,40}}?)?"
+    rf"(?:[ ]?[:：=]|[ ](?:is|was|ist|lautet|est|es|é|è)(?=[ ])|[是为は])[ ]{{0,3}}[\"“„«「'‘]?(?P<secret>[^\W\d_]{{4,24}}|[一-鿿]{{2,8}})[\"”“»」'’]?(?=[,;.，。；、](?!\w)|[ \t]{{0,4}}(?:\n|\Z))",
+    re.IGNORECASE,
+)
+
+
+def _said_aloud(text: str, at: int) -> Span | None:
+    match = (
+        None if text[at - 1 : at].isascii() and text[at - 1 : at].isalnum() else _SAID_ALOUD.match(text, at)
+    )
+    if match is None:
+        return None
+    said = match["secret"].lower()
+    is_none = (
+        said in secret_values.HARMLESS_WORDS
+        or said in _WORDS.no_words
+        or said in SECRET_WORDS.plain.function_words
+        or secret_values.is_about_passwords(said)
+    )
+    return None if is_none else match.span("secret")
+
+
+# 秘密の質問「母の旧姓」の答えはいわさき: the question in brackets, and the answer behind a word for it.
+_OF_QUESTION = re.compile(
+    rf"(?:{either(_WORDS.questions)})[^\n。；;!！]{{0,30}}?(?:(?:答え|回答|答案|답)(?:[はは是为은는]|[：:])[ ]?[「“\"『]?)(?P<secret>[一-鿿々ぁ-ゖァ-ヶー가-힣A-Za-z0-9]{{2,12}}?)(?=[」”\"』]|に(?:して|設定)|で(?:す|した)|だ|입니다|이야|[，。、,.\s]|\Z)"
+)
+
+
+def _of_question(text: str, at: int) -> Span | None:
+    match = _OF_QUESTION.match(text, at)
+    if (
+        match is None
+        or match["secret"].startswith(_WORDS.asks_joined)
+        or secret_values.is_about_passwords(match["secret"])
+    ):
+        return None
+    return match.span("secret")
+
+
+RULES = (
+    Rule("word-said-aloud", "password", _WORDS.words, _said_aloud),
+    Rule("answer-in-sentence", "password", _WORDS.questions, _of_question),
+    Rule("answer-abroad", "password", ("first pet", *_WORDS.people, *_WORDS.questions), _answered),
+)
+"""Answers behind a colon, in a sentence, and words that are said on the telephone."""

@@ -17,8 +17,8 @@ def _matched(pattern: re.Pattern[str]) -> Find:
 
 _ENDS_NUMBER = r"(?![\w%]|[.,:/-][0-9]|[ ]{0,20}(?:lines|bytes|characters|chars|files|words|tokens|times|digits|%)(?![a-z]))"
 _PIN = re.compile(
-    r"(?<![A-Za-z])pin(?:[ ](?:code|number))?(?:[ ](?:for|of|to|on)(?:[ ][\w'’-]{1,20}){1,4}?)?"
-    rf"(?:[ ](?:is|was)|[ ]?[:=])[ ]{{0,3}}(?P<secret>[0-9]{{4,8}}){_ENDS_NUMBER}",
+    r"(?<![A-Za-z])pin(?:[ ](?:code|number))?(?:[ ](?:for|of|to|on)(?:[ ][\w'’-]{1,20}){1,8}?)?"
+    rf"(?:[ ](?:is|was)|[ ]?[:=?])[ ]{{0,3}}(?P<secret>[0-9]{{4,8}}){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
 _CODE = re.compile(
@@ -40,13 +40,13 @@ _BEFORE_CODE = tuple(f"{word} " for word in (*_LOCKS, "time"))
 _OF_LOCK = re.compile(rf"(?<![A-Za-z]){_LOCKED}(?:[ ]time)?[ ]\Z", re.IGNORECASE)
 _CODE_OF_LOCK = re.compile(
     r"(?:code|pin|combo|passcode)(?![a-z])(?:[ ](?:for|of|to|on)(?:[ ][\w'’-]{1,20}){1,4}?)?"
-    r"(?:[ ](?:is|was|now|still|just|set|to)){0,3}[ ]?[:=—–-]?[ ]{0,3}[\"'`*#]{0,2}"
-    rf"(?P<secret>[0-9]{{4,8}}|[0-9]{{1,2}}(?:[ ]?[-–/][ ]?[0-9]{{1,2}}){{2,3}}){_ENDS_NUMBER}",
+    r"(?:[ ](?:is|was|now|still|just|set|to|hasn['’]t|has|not|changed|new)){0,3}[ ]?[:=—–-]?[ ]{0,3}[\"'`*#]{0,2}"
+    rf"(?P<secret>[0-9]{{4,8}}|[0-9]{{1,2}}(?:[ ]?[-–/][ ]?[0-9]{{1,2}}){{2,3}}|(?-i:(?=[0-9]{{0,7}}[A-Z])(?=[A-Z]{{0,7}}[0-9])[0-9A-Z]{{4,8}})){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
 _CODE_FOR_LOCK = re.compile(
     rf"(?:code|pin|combo)[ ](?:for|of|to|on)[ ](?:(?:the|my|our|his|her|their|your)[ ])?(?:[\w'’-]{{1,20}}[ ]){{0,2}}{_LOCKED}(?:[ ](?:door|gate|panel|lock|keypad|box)){{0,2}}"
-    rf"(?:[ ](?:is|was|now|still|just)){{1,3}}[ ]?:?[ ]{{0,3}}[\"'`*]{{0,2}}(?P<secret>[0-9]{{3,8}}){_ENDS_NUMBER}",
+    rf"(?:(?:[ ](?:is|was|now|still|just)){{1,3}}[ ]?:?|[ ]?:)[ ]{{0,3}}[\"'`*]{{0,2}}(?P<secret>[0-9]{{3,8}}|(?-i:(?=[0-9]{{0,7}}[A-Z])(?=[A-Z]{{0,7}}[0-9])[0-9A-Z]{{4,8}})){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
 # "The keypad takes 4471#"
@@ -54,9 +54,11 @@ _TAKEN_BY = re.compile(
     rf"(?:door|gate|pad|lock|alarm|safe)[ ](?:takes|wants|accepts)[ ](?:the[ ]code[ ])?(?P<secret>[0-9]{{4,8}}(?:\#|(?=[.,;!]?[ ]{{0,4}}(?:\n|\Z)|[.,;!][ ]))){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
+_DATE = r"(?:[0-2]?[0-9]|3[01])-(?:0?[1-9]|1[0-2])-[0-9]{2}(?![0-9-])"
 _OPENS = re.compile(
     r"(?:(?:opens?|unlocks?|disarms?|(?<=alarm )off)[ ](?:it[ ])?(?:with|by|using|on|at)|disarms?[ ](?:the|my|our|your)[ ](?:[\w'’-]{1,16}[ ]){1,4}?(?:with|by|using))[ ](?:the[ ])?(?:code[ ]|number[ ]|pin[ ])?"
-    rf"(?P<secret>[0-9]{{4,8}}#?|[0-9]{{1,2}}(?:-[0-9]{{1,2}}){{2,3}}){_ENDS_NUMBER}",
+    rf"(?P<secret>(?<! at )[0-9]{{4,8}}#?|(?:(?<!on )|(?!{_DATE}))[0-9]{{1,2}}(?:-[0-9]{{1,2}}){{2,3}}){_ENDS_NUMBER}"
+    rf"(?![ ](?!(?:{either(SECRET_WORDS.context.goes_on)})(?!\w))[A-Za-z])",
     re.IGNORECASE,
 )
 _OF_CARD = re.compile(
@@ -140,11 +142,6 @@ def _to_verify(text: str, at: int) -> Span | None:
     return None if match is None else (left + match.start("secret"), left + match.end("secret"))
 
 
-_RECOVERY = re.compile(
-    r"(?:(?<=recovery )|(?<=backup )|(?<=reset )|(?<=activation )|(?<=licen[sc]e ))codes?(?:[ ](?:is|are))?[ ]?:?[ ]{1,3}"
-    r"(?P<secret>(?=[A-Za-z-]{0,30}[0-9])(?=[0-9-]{0,30}[A-Za-z])[A-Za-z0-9-]{8,64})(?![\w])",
-    re.IGNORECASE,
-)
 _OTP = re.compile(
     rf"(?<![A-Za-z])t?otp(?:[ ](?:code|is|code[ ]is))?[ ]?[:=]?[ ]{{0,3}}(?P<secret>[0-9]{{4,8}}){_ENDS_NUMBER}",
     re.IGNORECASE,
@@ -222,13 +219,6 @@ def _capital_codes(text: str, at: int) -> Span | None:
     return match.span("secret") if len(set(map(len, re.findall("[A-Z0-9]+", match["secret"])))) == 1 else None
 
 
-# A number in words.
-_NUMBER = r"(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|double)"
-_SPOKEN = re.compile(
-    rf"(?:code|pin|passcode|combination|combo)(?![a-z])[^\n.:;?!]{{0,40}}?(?:[ ]is|[ ]was|[:,])[ ](?:uh[ ,]|um[ ,])?[ ]?(?P<secret>{_NUMBER}(?:[ ,-]{{1,2}}{_NUMBER}){{3,9}})(?![a-z])",
-    re.IGNORECASE,
-)
-
 # A base32 seed of time-based codes: in groups, as they are typed, or as one word with a digit.
 _SEED = re.compile(
     r"(?<![A-Za-z0-9/+=-])(?:(?P<groups>(?:[A-Z2-7]{4}[ -]){3,15}[A-Z2-7]{2,4}|(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{2,4})"
@@ -237,7 +227,23 @@ _SEED = re.compile(
 _CHARS_OF_SEED = 110  # characters after the anchor in which a seed begins
 
 
+# "enter JBSW Y3DP EHPK 3PXP by hand in the authenticator"
+_SEED_BEFORE = re.compile(
+    r"(?<![A-Za-z0-9/+=-])(?P<secret>(?=[A-Z -]{0,40}[2-7])[A-Z2-7]{4}(?:[ -][A-Z2-7]{4}){3,15})(?![A-Za-z0-9/+-])[^\n]{0,40}\Z"
+)
+
+
 def _seed(text: str, at: int) -> Span | None:
+    return _seed_behind(text, at) or _seed_before(text, at)
+
+
+def _seed_before(text: str, at: int) -> Span | None:
+    left = max(0, at - _CHARS_OF_SEED)
+    match = _SEED_BEFORE.search(text[left:at])
+    return None if match is None else (left + match.start("secret"), left + match.end("secret"))
+
+
+def _seed_behind(text: str, at: int) -> Span | None:
     end = text.find("\n", text.find("\n", at, at + _CHARS_OF_SEED) + 1 or at, at + _CHARS_OF_SEED)
     match = _SEED.search(text, at, at + 2 * _CHARS_OF_SEED if end < 0 else end)
     if match is None or match.start() > at + _CHARS_OF_SEED:
@@ -289,6 +295,17 @@ def _groups(text: str, at: int) -> Span | None:
     return match.span("secret")
 
 
+# The digits that a router has on its label: WLAN-Netzwerkschlüssel (WPA2) 5519 2038 4471 9026 3318
+_OF_NETWORK = (
+    "netzwerkschlüssel", "wlan-schlüssel", "wlan schlüssel", "wlan-key", "wlan key", "wpa2", "wpa-psk", "wpa psk", "wpa key", "wpa-key", "wifi key", "wi-fi key",
+    "wifi-key", "security key", "network key", "clé wifi", "clé wi-fi", "clé wpa", "clé de sécurité", "clave wpa", "clave wifi", "clave de red", "chiave wifi", "chiave wpa",
+    "网络密钥", "無線キー", "暗号化キー", "무선 키",
+)  # fmt: skip
+_NETWORK_KEY = re.compile(
+    rf"(?:{either(_OF_NETWORK)})[^\n0-9]{{0,16}}(?:[(（][^()（）\n]{{1,12}}[)）])?[^\n0-9]{{0,40}}?(?<![\w.,/-])(?P<secret>[0-9]{{4}}(?:[ ][0-9]{{4}}){{3,4}}|[0-9]{{16,24}}|(?-i:(?=[A-F]{{0,19}}[0-9])(?=[0-9]{{0,19}}[A-F])[0-9A-F]{{16,26}}))(?![\w-]|[ ][0-9])",
+    re.IGNORECASE,
+)
+
 # Chinese: digits after what they unlock or confirm: "锁屏是135792", "验证码收到了，是 781622".
 _CHINESE = re.compile(
     r"(?:锁屏|门锁|智能锁|电子锁|大门|房门|保险[箱柜]|门禁|密码锁|验证码|驗證碼|校验码|保安[编編][码碼]|主持人密[钥鑰]|(?<![a-z])(?:pin|puk|pim)2?)"
@@ -335,7 +352,6 @@ RULES = (
         _matched(_CODE_SENT),
     ),
     Rule("code-to-log-in", "code", ("code",), _matched(_CODE_TO), skips_prose=True),
-    Rule("recovery-code-said", "code", ("code",), _matched(_RECOVERY), skips_prose=True),
     Rule("otp-said", "code", ("otp",), _matched(_OTP), skips_prose=True),
     Rule("code-to-verify", "code", ("verify your", "verify it"), _to_verify),
     Rule(
@@ -370,7 +386,6 @@ RULES = (
         needs=Nearby(DIGIT, 0, 120),
     ),
     Rule("backup-codes-capital", "code", ("backup", "recovery", "scratch", "emergency", "rescue"), _capital_codes),
-    Rule("code-spoken", "code", ("code", "pin", "combination", "combo"), _matched(_SPOKEN)),
     Rule(
         "authenticator-seed",
         "code",
@@ -379,7 +394,8 @@ RULES = (
             "二次验证", "两步验证", "双重验证", "双因素", "验证器", "动态口令",
         ),
         _seed,
-        needs=Nearby(_SEED, 0, _CHARS_OF_SEED, 112),
+        needs=Nearby(_SEED, _CHARS_OF_SEED, _CHARS_OF_SEED, 112),
     ),
+    Rule("network-key-digits", "password", _OF_NETWORK, _matched(_NETWORK_KEY), needs=Nearby(DIGIT, 0, 60)),
 )  # fmt: skip
 """What opens a lock, confirms a login or proves a purchase."""

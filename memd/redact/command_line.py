@@ -407,7 +407,8 @@ RULES = (
         ("pass",),
         _behind(
             r"""pass(?:(?<=[ "'=]pass):|(?:(?<=storepass)|(?<=keypass))[ ]|(?:(?<=htpass)wd)[ ]-(?:nb|bn|nbB|nBb|Bbn)[a-zA-Z]{0,2}[ ]\S{1,60}[ ]|(?:(?<=htpass)wd)[ ]-[a-zA-Z]{0,4}b[a-zA-Z]{0,4}[ ]\S{1,120}[ ]\S{1,60}[ ]
-            |(?:word)?[-_](?:command|cmd)[ =]["']?echo[ ](?:-n[ ])?)"""
+            |(?:word)?[-_](?:command|cmd)[ =]["']?echo[ ](?:-n[ ])?
+            |(?:word|phrase|wd)?(?:[-_]?file)?[ =]<\((?:echo|printf)[ ](?:-n[ ])?)"""
         ),
         skips_prose=True,
     ),
@@ -489,6 +490,12 @@ RULES = (
         "password",
         ("kinit", "vncpasswd", "chpasswd", "smbpasswd"),
         _behind(r"(?:kinit|vncpasswd|chpasswd|smbpasswd)\b[^\n<|;]{0,60}<<<[ ]?(?:[\"']?[\w.-]{1,40}:)?"),
+    ),
+    Rule(
+        "environment-of-server",
+        "password",
+        ("setenv ",),
+        _behind(r"setenv[ ]\w{0,40}(?:PASS|PWD|PASSWORD|SECRET|TOKEN)[ ]{1,4}"),
     ),
     Rule("sudo-given", "password", ("sudo -s",), _behind(r"sudo[ ]-S\b[^\n<]{0,80}<<<[ ]?")),
     Rule(

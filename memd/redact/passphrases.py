@@ -47,7 +47,7 @@ def _worded(text: str, at: int) -> Span | None:
 
 _OF_ANY_WORDS = SECRET_WORDS.plain.phrases
 _ANY_WORDS = re.compile(
-    rf"(?P<label>{either(_OF_ANY_WORDS)})[^\n:：=\"'“„«「]{{0,30}}?(?P<by>[ ]?[:：=]|[ ](?:ist|lautet|est|es|é|è|is|это)(?=[ ])|[はは](?=[「『])|(?=[ ][\"“„«]))[ ]{{0,3}}"
+    rf"(?P<label>{either(_OF_ANY_WORDS)})[^\n:：=\"'“„«「]{{0,30}}?(?P<by>[ ]?[:：=]|[ ](?:ist|lautet|est|es|é|è|is|это)(?=[ ])|[はは](?=[「『])|(?=[ ][\"“„«]))[ ]{{0,3}}(?:(?:(?<=[:：])|(?<=[:：][ ]))\n[ \t>*-]{{0,6}})?"
     r"(?:[\"“„«][ \u00a0]?(?P<quoted>[^\W\d_]{2,14}(?:[ -][^\W\d_]{1,14}){2,9})[ \u00a0]?[\"”“»]|[「『](?P<kana>[一-鿿々ぁ-ヿー]{5,20})[」』]"
     r"|(?P<bare>[^\W\d_]{3,14}(?:[ ][^\W\d_]{2,14}){2,7})(?=[.]?[ \t]{0,4}(?:\n|\Z)))",
     re.IGNORECASE,
@@ -86,7 +86,68 @@ def _of_any_words(text: str, at: int) -> Span | None:
     return match.span(group) if is_one else None
 
 
+# 'pw for the zip is "the quick brown otter"': words in quotes behind any word for a password.
+_QUOTED_WORDS = re.compile(
+    rf"(?:{either(_LABELS)})(?:(?<=pass)(?:word|phrase|code|wd)?s?(?![a-z])|(?<!pass))(?![a-z]{{0,8}}[ ](?:prompt|field|hint|dialog|box|polic|manager))[^\n\"“„«「.;:：=?!<>]{{0,34}}?(?:[ ]?[:：=]|[ ](?:{either((*SECRET_WORDS.plain.says, 'is', 'was', 'now', 'to'))})(?=[ ])|[是为は])[ ]{{0,2}}"
+    r"[\"“„«「][ \u00a0]?(?P<secret>[^\W\d_]{1,14}(?:[ ][^\W\d_]{1,14}){2,7})[!.]?[ \u00a0]?[\"”“»」](?![ ]?[:=({])",
+    re.IGNORECASE,
+)
+# Words of sentences that phrases may have, too.
+_OF_PHRASES_TOO = frozenset(
+    {
+        "the",
+        "a",
+        "an",
+        "of",
+        "in",
+        "on",
+        "and",
+        "at",
+        "for",
+        "with",
+        "to",
+        "my",
+        "is",
+        "are",
+        "under",
+        "over",
+        "one",
+        "two",
+        "all",
+        "old",
+        "new",
+        "big",
+    }
+)
+
+
+def _quoted_words(text: str, at: int) -> Span | None:
+    if text[at - 1 : at].isalpha() and text[at - 1 : at].isascii():
+        return None
+    match = _QUOTED_WORDS.match(text, at)
+    if match is None:
+        return None
+    said = [word for word in match["secret"].lower().split() if word not in _OF_PHRASES_TOO]
+    speaks = (
+        not secret_values.SENTENCE_WORDS.isdisjoint(said)
+        or not secret_values.HARMLESS_WORDS.isdisjoint(said)
+        or not SECRET_WORDS.plain.function_words.isdisjoint(said)
+        or len(frozenset(said)) < len(said)
+        or any(word.startswith(_SPEAKS_OF_PASSWORDS) for word in said)
+    )
+    return None if speaks or len(said) < 3 else match.span("secret")
+
+
+_SPEAKS_OF_PASSWORDS = ("pass", "kennw", "contras", "senha", "wachtw", "hasł", "парол", "charact", "zeichen")
+
 RULES = (
+    Rule(
+        "passphrase-in-quotes",
+        "password",
+        tuple(dict.fromkeys(_LABELS)),
+        _quoted_words,
+        needs=Nearby(re.compile('["“„«「]'), 0, 60),
+    ),
     Rule("passphrase-of-any-words", "password", _OF_ANY_WORDS, _of_any_words),
     Rule(
         "passphrase-of-words",

@@ -1,7 +1,7 @@
 """Finds tables with a column of passwords: in Markdown, drawn, aligned, in HTML, as delimited lines, and as SQL INSERTs."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from memd.redact import secret_values
 from memd.redact.rule import Span
@@ -17,6 +17,14 @@ _NAMES = re.compile(
 _ABROAD = re.compile(
     rf"[*_`\"' ]{{0,4}}(?:{either(SECRET_WORDS.passwords)})[^\W\d_]{{0,4}}[*_`\"' ]{{0,4}}", re.IGNORECASE
 )
+# Columns of codes, whose cells are digits.
+_CODES = (
+    "door code", "gate code", "entry code", "alarm code", "lock code", "safe code", "locker code", "access code", "pin", "keypad code", "pincode", "türcode", "digicode", "门禁码", "门禁密码", "开门密码", "暗証番号",
+)  # fmt: skip
+_NAMES_OF_CODES = re.compile(
+    rf"[*_`\"' ]{{0,4}}(?:{either(_CODES)})(?:[ _-]?code)?s?[*_`\"' ]{{0,4}}", re.IGNORECASE
+)
+_CODE = re.compile(r"[#*]?(?!(?:19|20)[0-9]{2}\Z)[0-9]{4,8}[#*]?|[0-9]{1,2}(?:-[0-9]{1,2}){2,3}")
 _PASS = re.compile(r"[*_`\" ]{0,4}pass[*_`\" ]{0,4}", re.IGNORECASE)
 _LOGS_IN = re.compile(
     r"(?<![a-z])(?:user|login|log-in|account|e-?mail|username)|[账帐]号|用户", re.IGNORECASE
@@ -24,7 +32,7 @@ _LOGS_IN = re.compile(
 _RULER = re.compile(r"[ \t]{0,40}[-+:|─┼═╪╬ ├┤╞╡╠╣]{3,2000}+\r?\Z")
 # Separators of cells; in an aligned table, two blanks.
 _ENDS_CELL = re.compile(
-    r"(?:[^\W\d一-鿿]|-){0,16}+[*_`\"' \]]{0,4}(?:[|,;│\t\n\r)]|</|\Z)|[A-Za-z_]{0,16}[ ]{2}|[密口令]?[碼码令钥牌]{1,2}[*`\" ]{0,4}[|,;│\t\n\r)<]"
+    r"(?:[^\W\d一-鿿]|-){0,16}+(?:[ ]code)?[*_`\"' \]]{0,4}(?:[|,;│\t\n\r)]|</|\Z)|[A-Za-z_]{0,16}[ ]{2}|(?:门禁|开门|[密口令])?[碼码令钥牌]{1,2}[*`\" ]{0,4}[|,;│\t\n\r)<]"
 )
 _HEADING = re.compile(r"[ ]?(?P<quote>\"?)[^\W\d_][\w .-]{0,38}(?P=quote)[ \r]?")
 _ALIGNED = re.compile(r"(?:[^\s|,;<>(){}=:\"']{1,30}[ ]?){1,4}")
@@ -32,7 +40,7 @@ _PARTS_CELLS = re.compile(r"[|│\t,;]|[ ]{2}")  # no line without it is the hea
 _GAP = re.compile(r"[ ]{2,}|\t+")
 _PARTED = re.compile(r"[^\s](?:[^\s]|[ ](?=[^\s]))*")
 ANCHORS = (
-    "pass", "pw", "secret", "token", "key", "密码", "密碼", "口令", "密钥", "令牌",
+    "pass", "pw", "secret", "token", "key", "密码", "密碼", "口令", "密钥", "令牌", *_CODES,
     *(word for word in SECRET_WORDS.passwords if "pass" not in word and "pw" not in word),
 )  # fmt: skip
 _MANY_CELLS, _MANY_SIGNS = 40, 2000
@@ -143,14 +151,20 @@ def _of_lines(text: str, begin: int, end: int) -> tuple[list[Span], int]:
     return found, after
 
 
-def _columns(header: str) -> tuple[str, tuple[int, ...]]:
-    """Return the separator of a header's cells, and the indexes of those that are named like secrets."""
+def _columns(header: str) -> tuple[str, Mapping[int, bool]]:
+    """Return the separator of a header's cells, and the indexes of those that are named like secrets, with whether they are codes."""
     for mark in ("|", "│", "\t", ",", ";"):
         cells = header.split(mark)
         is_drawn = mark in {"|", "│"}
         if 2 <= len(cells) <= _MANY_CELLS and (is_drawn or all(map(_HEADING.fullmatch, cells))):
-            return mark, tuple(at for at, cell in enumerate(cells) if _is_name(cell.strip(), header))
-    return "", ()
+            return mark, {
+                at: _is_of_codes(cell) for at, cell in enumerate(cells) if _is_name(cell.strip(), header)
+            }
+    return "", {}
+
+
+def _is_of_codes(name: str) -> bool:
+    return _NAMES_OF_CODES.fullmatch(name.strip()) is not None
 
 
 def _is_name(cell: str, header: str) -> bool:
@@ -158,12 +172,13 @@ def _is_name(cell: str, header: str) -> bool:
     return (
         _NAMES.fullmatch(cell) is not None
         or _ABROAD.fullmatch(cell) is not None
+        or _NAMES_OF_CODES.fullmatch(cell) is not None
         or (_PASS.fullmatch(cell) is not None and _LOGS_IN.search(header) is not None)
     )
 
 
-def _starts(header: str) -> tuple[tuple[int, int], ...]:
-    """Return the first and last character of each column of an aligned table that is named like a secret."""
+def _starts(header: str) -> tuple[tuple[int, int, bool], ...]:
+    """Return the first and last character of each column of an aligned table that is named like a secret, with whether it has codes."""
     line = header.rstrip()
     gaps = [match.span() for match in _GAP.finditer(line) if match.start() > 0]
     if not 1 <= len(gaps) < _MANY_CELLS:
@@ -175,17 +190,17 @@ def _starts(header: str) -> tuple[tuple[int, int], ...]:
         return ()
     following = [*edges[1:], _MANY_SIGNS]
     return tuple(
-        (start, till)
+        (start, till, _is_of_codes(cell))
         for start, till, cell in zip(edges, following, cells, strict=True)
         if _is_name(cell, header)
     )
 
 
-def _aligned_cells(row: str, start: int, columns: Sequence[tuple[int, int]]) -> Iterator[Span]:
-    for begin, till in columns:
+def _aligned_cells(row: str, start: int, columns: Sequence[tuple[int, int, bool]]) -> Iterator[Span]:
+    for begin, till, of_codes in columns:
         if begin < len(row) and (begin == 0 or row[begin - 1].isspace()):
             said = row[begin:till].split("  ", maxsplit=1)[0].strip()
-            if " " not in said and _is_secret(said):
+            if " " not in said and _is_secret(said, of_codes=of_codes):
                 yield start + begin, start + begin + len(said)
 
 
@@ -198,23 +213,25 @@ def _ordered_cells(row: str, start: int, header: str) -> list[Span]:
     return [
         (start + cell.start(), start + cell.end())
         for cell, name in zip(cells, names, strict=True)
-        if _is_name(name, header) and " " not in cell[0] and _is_secret(cell[0])
+        if _is_name(name, header) and " " not in cell[0] and _is_secret(cell[0], of_codes=_is_of_codes(name))
     ]
 
 
-def _cells(row: str, start: int, mark: str, columns: Sequence[int]) -> Iterator[Span]:
+def _cells(row: str, start: int, mark: str, columns: Mapping[int, bool]) -> Iterator[Span]:
     at = start
     for column, cell in enumerate(row.split(mark)):
         if column in columns:
             said = cell.strip().strip("`*\"'")
-            if _is_secret(said):
+            if _is_secret(said, of_codes=columns[column]):
                 begin = at + cell.index(said)
                 yield begin, begin + len(said)
         at += len(cell) + 1
 
 
-def _is_secret(said: str) -> bool:
-    """Return whether a cell holds a secret, and not a word about one."""
+def _is_secret(said: str, *, of_codes: bool = False) -> bool:
+    """Return whether a cell holds a secret, and not a word about one; in a column of codes, that is digits."""
+    if of_codes:
+        return _CODE.fullmatch(said) is not None
     value = secret_values.SecretValue(0, 0, said, True, "")
     return (
         bool(said)

@@ -39,6 +39,7 @@ _AT_END = re.compile(
     rf"{_SEPARATED}(?P<secret>[A-Za-z]{{5,32}}){_ENDS}",
     re.IGNORECASE,
 )
+_SUBJECT = re.compile(r"[Kk]ennwort[ ]?:[ ]{0,3}[A-Z][a-z]{3,31}\.?\s{0,4}")
 _FEW_BEFORE = re.compile(r"(?:\A|\n)[^\n:：=.;!?%<>]{0,24}\Z")
 # "пароль от вайфая zvezda2020": no colon, but a word for a network or a device, and a word with a number at the end of the line.
 _OF_DEVICE = re.compile(
@@ -88,7 +89,13 @@ def _at_end(text: str, at: int) -> Span | None:
     match = _AT_END.match(text, at)
     if match is None or _FEW_BEFORE.search(text[max(0, at - 26) : at]) is None:
         return None
-    is_one = _is_word(match["secret"]) and _PARTICIPLE.fullmatch(match["secret"].lower()) is None
+    # A German noun behind "Kennwort" alone is what a letter or a payment is about.
+    is_subject = _SUBJECT.fullmatch(match[0]) is not None
+    is_one = (
+        not is_subject
+        and _is_word(match["secret"])
+        and _PARTICIPLE.fullmatch(match["secret"].lower()) is None
+    )
     return match.span("secret") if is_one else None
 
 

@@ -232,7 +232,7 @@ _ASKS_WHAT = re.compile(
 
 # The answer to the question for the mother's maiden name.
 _OF_MOTHER = re.compile(
-    r"mother['’]?s[ ]maiden[ ]name[^\n:.]{0,40}?(?:[ ]is|[ ]was|[ ]?[:=])[ ]{1,2}[\"'“]?(?P<secret>(?-i:[A-Z])[\w'’-]{2,24})",
+    r"mother['’]?s[ ]maiden[ ]name[^\n:.]{0,40}?(?:[ ](?:is|was)(?:[ ](?:down|listed|given|set|registered|recorded)[ ](?:as|to))?|[ ]?[:=])[ ]{1,2}[\"'“]?(?P<secret>(?-i:[A-Z])[\w'’-]{2,24})",
     re.IGNORECASE,
 )
 _OF_QUESTION = re.compile(

@@ -9,7 +9,7 @@ from memd.redact.secret_values import Strength
 from memd.redact.secret_words import SECRET_WORDS, CodeWord, either
 
 # Brackets after the word may say what it is for: 密码（测试环境）：
-_ABOUT = r"(?:[ ]?[(（【\[][^()（）【】\[\]\n]{1,24}[)）】\]])?"
+_ABOUT = r"(?:[ ]?[4-8四六八]位(?:数字?)?)?(?:[ ]?[(（【\[][^()（）【】\[\]\n]{1,24}[)）】\]])?"
 _NOW = r"(?:(?:我|你|他|她|它|我们|咱|已经|已|就|都|也|刚|刚刚|现在|目前|还|还是|還是|還|先|暂时|后来|今天|昨天|一直|帮你|给你|统一|默认|分别|的话|这里|那边|應該|应该|可能|大概|好像)){0,4}"
 _SET = r"(?:从[!-~]{1,80}?)?(?:(?:修|更)?改(?:成|为|到|咗做|咗|做)?|设(?:置|定)?(?:成|为)?|設(?:置|定)?(?:成|為)?|[换換]成?|更新(?:成|为)?|重置(?:成|为)?|配(?:置)?(?:成|为)?|变成|用的?|填|输入|写|发(?:给)?你|给你|告诉你|在这里|在这儿|在此|如下|见下)了?(?:的是|的|是)?"
 _EQUALS = rf"(?:(?:改|换|更新|重置)了?[，,]?(?:现在|新的|目前)(?:是|为)[:：]?[ ]?|[ \u3000]?(?:{_NOW}(?:是|为|係|叫|即|等于|就是)|{_NOW}{_SET}|[:：=＝]|=>|->|→|——|\|)[ \t\u3000]{{0,4}}(?:[:：=＝][ \u3000]?)?|[，,][ ]?|[ \u3000]{{1,3}})"
@@ -17,6 +17,7 @@ _CHINESE = re.compile(
     rf"[*_`]{{0,3}}{_ABOUT}[*_]{{0,3}}(?P<sep>{_EQUALS})?[*_]{{0,3}}[ \t]{{0,4}}", re.VERBOSE
 )
 _CHINESE_QUOTE = re.compile(r"""[\\"'`“]{0,8}(?=\s?[:：=＝])""")
+_OF_CODES = ("验证码", "驗證碼", "校验码", "动态码")
 _CHINESE_WORDS: tuple[tuple[str, str, tuple[str, ...], Strength], ...] = (
     (
         "password-chinese",
@@ -32,8 +33,19 @@ _CHINESE_WORDS: tuple[tuple[str, str, tuple[str, ...], Strength], ...] = (
         "token",
     ),
     ("plain-chinese", "password", ("明文",), "token"),
-    ("code-chinese", "code", ("验证码", "驗證碼", "校验码", "动态码"), "password"),
+    ("code-chinese", "code", _OF_CODES, "password"),
 )
+_PARTED_CODE = re.compile(
+    rf"(?:{either(_OF_CODES)})[ ]?[:：是为]?[ ]?(?P<secret>[0-9]{{3}}[ -][0-9]{{3}})(?![\w-]|[ ][0-9])"
+)
+
+
+def _parted(text: str, at: int) -> Span | None:
+    """Return a code of two groups of digits."""
+    match = _PARTED_CODE.match(text, at)
+    return None if match is None else match.span("secret")
+
+
 _CODE_VALUE = re.compile(r"[A-Za-z0-9]{4,8}", re.ASCII)
 
 
@@ -61,7 +73,8 @@ def _chinese(anchors: tuple[str, ...], strength: Strength, *, is_code: bool) -> 
         sep = (head["sep"] or "").strip()
         if sep in {"，", ","} and not (secret_values.is_strong(value.text) and has_both_cases(value.text)):
             return None
-        if not sep and not _is_bound(value, text[head.end() - 1 : head.end()].isspace()):
+        is_named = text[at - 1 : at] == "的" and _WITH_AT.fullmatch(value.text) is not None
+        if not sep and not is_named and not _is_bound(value, text[head.end() - 1 : head.end()].isspace()):
             return None
         if is_code and _CODE_VALUE.fullmatch(value.text) is None:
             return None
@@ -75,6 +88,8 @@ def _chinese(anchors: tuple[str, ...], strength: Strength, *, is_code: bool) -> 
     return find
 
 
+# "...的密码 admin@laowang": two words with a sign between.
+_WITH_AT = re.compile("[A-Za-z]{3,16}[@_][A-Za-z]{3,16}")
 # "账号密码：admin / hunter2": the second value is the password.
 _OF_BOTH = ("账号", "帐号", "账户", "賬號", "帳號", "号/", "号和", "户名", "户名/", "名/", "号、")
 _PAIR = re.compile(
@@ -233,7 +248,7 @@ _ENDING = r"\w{0,4}?[\"'`*_)]{0,3}"
 _OF_IT = r"(?:[ ][^\W\d_][\w.'’-]{0,20}){0,6}?"
 _COMES = (
     r"(?:[ \u3000]{0,2}[:：=＝][*_]{0,2}[ \u3000]{0,4}"
-    r"|[ ](?:ist|lautet|es|est|c['’]est|è|é|is|to|jest|это|là|هي|هو|है|är|er|je|on|este|είναι|adalah|คือ)[ ]{1,2}"
+    r"|[ ](?:ist|lautet|es|sigue[ ]siendo|est|est[ ]toujours|c['’]est|è|è[ ]ancora|é|is|to|jest|это|là|هي|هو|है|är|er|je|on|este|είναι|adalah|คือ)[ ]{1,2}"
     r"|[ ]?(?:는|은|이|가|は|が)[ ]?|(?<=[^\x00-\x7f])[ ]?(?=[「\[【（(])|[ ][-–—][ ])"
 )
 _BEGINS_TO_COME = r"[ \u3000:：=＝는은이가はが「\[【（(]"
@@ -314,6 +329,9 @@ _CODE_BEHIND = re.compile(
 )
 
 
+_NO_CODE = re.compile(either(SECRET_WORDS.context.no_codes), re.IGNORECASE)
+
+
 def _code_abroad(label: CodeWord) -> Find:
     """Return a Find for codes after a label."""
     before = re.compile(rf"(?:{label.before})\Z", re.IGNORECASE) if label.before else None
@@ -333,7 +351,8 @@ def _code_abroad(label: CodeWord) -> Find:
         if not is_meant and (behind is None or (before is not None and not behind[0])):
             return None
         match = _CODE_BEHIND.match(text, at + size if behind is None else behind.end())
-        return None if match is None else match.span("secret")
+        is_one = match is not None and _NO_CODE.search(text, at, match.start("secret")) is None
+        return match.span("secret") if match is not None and is_one else None
 
     return find
 
@@ -378,6 +397,7 @@ RULES = (
         needs=Nearby(re.compile(r"[a-z]{8}"), 0, 20, 8),
     ),
     Rule("password-chinese-in-place", "password", ("密码", "密碼", "口令", "授权码"), _in_place),
+    Rule("code-chinese-parted", "code", _OF_CODES, _parted),
     Rule("answer-chinese", "password", ("密保",), _answered),
     Rule("code-of-share", "code", ("提取码", "提取碼", "访问码", "訪問碼", "密码", "密碼"), _of_share),
     Rule(

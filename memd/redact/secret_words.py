@@ -38,6 +38,7 @@ class ContextWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     goes_on: tuple[str, ...]
     other_codes: tuple[str, ...]
     units: tuple[str, ...]
+    no_codes: tuple[str, ...]
     errors: tuple[str, ...]
     other_keys: tuple[str, ...]
     possessives: tuple[str, ...]
@@ -84,6 +85,8 @@ class AnswerWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     questions: tuple[str, ...]
     asks: frozenset[str]
     asks_joined: tuple[str, ...]
+    words: tuple[str, ...]
+    no_words: frozenset[str]
 
 
 class LockWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,7 +95,32 @@ class LockWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     others: tuple[str, ...]
     codes: tuple[str, ...]
     locks: tuple[str, ...]
+    in_one: tuple[str, ...]
+    opens: tuple[str, ...]
+    then_opens: tuple[str, ...]
+    dials: tuple[str, ...]
+    opened: tuple[str, ...]
     says: tuple[str, ...]
+
+
+class SpokenNumbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Digits as words, for memd.redact.spoken_numbers."""
+
+    digits: tuple[str, ...]
+    digits_in_chinese: str
+    labels: tuple[str, ...]
+    labels_in_chinese: tuple[str, ...]
+    says: tuple[str, ...]
+
+
+class BelowWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Labels of what stands on the line below them, for memd.redact.line_below and turns_later."""
+
+    labels: tuple[str, ...]
+    in_chinese: tuple[str, ...]
+    codes: tuple[str, ...]
+    asked: tuple[str, ...]
+    others: frozenset[str]
 
 
 class SecretWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,12 +130,15 @@ class SecretWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ambiguous_passwords: tuple[str, ...]
     statements: tuple[str, ...]
     recovery: tuple[str, ...]
+    recovery_of_one: tuple[str, ...]
     codes: tuple[CodeWord, ...]
     context: ContextWords
     keys: KeyWords
     plain: PlainWords
     answers: AnswerWords
     lock_codes: LockWords
+    spoken_numbers: SpokenNumbers
+    below: BelowWords
 
 
 SECRET_WORDS = msgspec.convert(

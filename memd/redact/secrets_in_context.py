@@ -103,7 +103,7 @@ _MAY_TELL = re.compile(
     re.IGNORECASE,
 )
 _ENDS = re.compile(
-    rf"[\"'`”」)）*]{{0,2}}(?:[.,;!?](?!\w)|[，。；！？、井]|[ ](?:{either(_WORDS.goes_on)})[ ]|(?=[ ]?[^\x00-\x7f])|[ \t]{{0,8}}(?:\n|\Z)|[ ]?[-)(（|/–—])"
+    rf"[\"'`”」)）*]{{0,2}}(?:[.,;!?](?!\w)|[,;](?=[一-鿿])|[，。；！？、井]|[ ](?:{either(_WORDS.goes_on)})(?!\w)|(?=[ ]?[^\x00-\x7f])|[ \t]{{0,8}}(?:\n|\Z)|[ ]?[-)(（|/–—])"
 )
 # An earlier sentence says less about a value, unless the next one begins with the value.
 _SENTENCE_END = re.compile(r"[.!?;][\"')]?[ ]|[。；！？]")
@@ -145,6 +145,8 @@ _COUNTED = re.compile(
     re.IGNORECASE,
 )
 _OF_ERRORS = re.compile(either(_WORDS.errors), re.IGNORECASE)
+_DATE = re.compile("(?:[0-2]?[0-9]|3[01])-(?:0?[1-9]|1[0-2])-[0-9]{2}")
+_NO_CODE = re.compile(either(_WORDS.no_codes), re.IGNORECASE)
 _ALARM_TIME = re.compile(r"(?:[01][0-9]|2[0-3])[0-5][0-9]")
 _PLACE = re.compile(r"(?:at|to|from|near|in|by|via)[ ](?:the[ ])?\Z", re.IGNORECASE)
 _MAY_ASK = re.compile(
@@ -412,6 +414,8 @@ def _is_told(text: str, value: SecretCandidate, near: _Surroundings) -> bool:
     ):
         return False
     # Checks for something else take longest, and come last.
+    if value.grade == "digits" and _NO_CODE.search(before) is not None:
+        return False
     if near.code.any_in(line, till) or _OF_FIELD.search(before[-_CHARS_OF_FIELD:]) is not None:
         return False
     speaker = _SPEAKER_FIRST.match(before)
@@ -526,8 +530,17 @@ def _may_be_code(value: SecretCandidate, cue: _Cue, between: str, *, told: int) 
         return False
     if len(plain) < 4 and "lock" not in between[:8].lower():
         return False
-    is_time = between[:5].lower() == "alarm" and _ALARM_TIME.fullmatch(plain) is not None
-    return not is_time or "off" in between or "code" in between
+    if (
+        not cue.is_code
+        and not cue.is_password
+        and " " in between.strip()
+        and _DATE.fullmatch(plain) is not None
+    ):
+        return False
+    is_alarm = between[:5].lower() == "alarm"
+    # Alarms have times and numbers, too.
+    is_other = is_alarm and (told < _TOLD or _ALARM_TIME.fullmatch(plain) is not None)
+    return not is_other or "off" in between or "code" in between
 
 
 def _is_answer(text: str, value: SecretCandidate, near: _Surroundings, line: int, before: str) -> bool:

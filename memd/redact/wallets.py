@@ -12,9 +12,9 @@ from itertools import groupby
 from memd.redact.rule import Covered, Rule, Span, matching, sought, within_reach
 
 _LABEL = re.compile(
-    r"""(?:seed[ _-]?(?:phrase|words?)|recovery[ _-]?(?:phrase|words?)|(?<=[ ])(?:wallet[ ])?seed(?=[ ]?(?:[:：]|is|=))|(?:wallet|metamask|ledger|trezor|12|24|twelve)[ ](?:words|phrase)|(?:(?<=secret[ ])|(?<=backup[ ]))phrase|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|(?:助记词|助記詞|恢复短语|种子短语)(?:[一-鿿]{1,6}(?=[:：]))?)
+    r"""(?:seed[ _-]?(?:phrase|words?)|recovery[ _-]?(?:phrase|words?)|(?<![\w./-])(?:wallet[ ])?seed(?=[ ]?(?:[:：]|is|=))|(?:wallet|metamask|ledger|trezor|12|24|twelve)[ ](?:words|phrase)|(?:(?<=secret[ ])|(?<=backup[ ]))phrase|bip-?39|(?:wallet|ledger|trezor)[ ]backup|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|(?:助记词|助記詞|恢复短语|种子短语)(?:[一-鿿]{1,6}(?=[:：]))?)
     (?:[ ](?:for|of|to)(?:[ ][\w'-]{1,20}){1,4}?)?(?:,[ ]in[ ](?:the[ ])?(?:right[ ])?order)?
-    [ ]{0,2}(?:[(（][^()（）\n]{1,24}[)）])?\\{0,7}["'`*]{0,3}(?:[ ]{0,2}(?:is|are|was|是|为|[:：=＝]|=>|->))?(?:[ ]?[:：])?[ \t\n*>]{0,6}\\{0,7}["'“「`]?(?:\\n)?""",
+    [ ]{0,2}(?:[(（][^()（）\n]{1,24}[)）])?\\{0,7}["'`*]{0,3}(?:[ ]{0,2}(?:is|are|was|是|为|[:：=＝]|=>|->|[-–—](?=[ ])))?(?:[ ]?[:：])?[ \t\n*>]{0,6}\\{0,7}["'“「`]?(?:\\n)?""",
     re.VERBOSE | re.IGNORECASE,
 )
 # The English words of BIP-39 have three to eight letters. They may be numbered.

@@ -1,0 +1,65 @@
+"""Finds passwords and codes that stand alone on the line below their label: "Contraseña del correo" and then the password.
+
+The line of the label says what the password is for and nothing else. The value is one word that looks like a password, or the digits
+of a code below a label for one.
+"""
+
+import re
+
+from memd.redact import secret_candidates, secret_values
+from memd.redact.rule import Rule, Span
+from memd.redact.secret_words import SECRET_WORDS, either
+
+_WORDS = SECRET_WORDS.below
+_PASSWORDS = tuple(dict.fromkeys((*_WORDS.labels, *_WORDS.in_chinese, *SECRET_WORDS.passwords)))
+_LABELS = (*_PASSWORDS, *_WORDS.codes)
+# What the password is for, in brackets or behind a preposition, and the end of the line.
+_OF_IT = rf"(?:[ ]?[(（][^()（）\n]{{1,30}}[)）]|[ ](?:for|of|to|on|{either(SECRET_WORDS.plain.of)}|dell['’]|de[ ]l['’]|d['’])[ ]?[\w.@+'’/ -]{{1,40}}?|[ ](?:wifi|wi-fi|wlan|root|admin))?"
+_NEXT_LINE = r"[ ]?[:：]?[*_`]{0,3}[ \t]{0,8}\n(?:[ \t]{0,8}\n)?(?:[ \t>]{0,8}```[a-z]{0,10}\n)?[ \t>]{0,12}(?:[-*•][ ])?[\"'`“「*]{0,3}"
+_VALUE = r"(?P<secret>[!-~]{4,64}?)[\"'`”」*]{0,3}[ \t]{0,8}(?=\n|\Z)"
+_BELOW = re.compile(
+    rf"(?:(?P<code>{either(_WORDS.codes)})|(?:{either(_PASSWORDS)})(?:\w{{1,2}}(?=[ :：\n*]))?)[*_`\"']{{0,3}}{_OF_IT}{_NEXT_LINE}{_VALUE}",
+    re.IGNORECASE,
+)
+# Up to three words before the label, behind the mark of a list or a heading.
+_LINE_BEFORE = re.compile(
+    r"(?:\A|\n)[ \t>#*•-]{0,10}[*_`]{0,2}(?P<words>(?:[\w.@'’/+-]{1,24}[ ]){0,3}|[一-鿿ぁ-ヿA-Za-z0-9 -]{0,14})\Z"
+)
+_CODE = re.compile(r"[#*]?[0-9]{4,8}[#*]?")
+_YEAR = re.compile("(?:19|20)[0-9]{2}")
+
+
+def _below(text: str, at: int) -> Span | None:
+    match = _BELOW.match(text, at)
+    if match is None:
+        return None
+    before = _LINE_BEFORE.search(text[max(0, at - 60) : at])
+    if before is None or not _WORDS.others.isdisjoint(before["words"].lower().split()):
+        return None
+    if any(word in before["words"] for word in _OTHERS_IN_CHINESE):
+        return None
+    said = match["secret"]
+    if match["code"] is not None:
+        is_one = _CODE.fullmatch(said) is not None and _YEAR.fullmatch(said) is None
+        return match.span("secret") if is_one else None
+    found = secret_candidates.password(said, match.start("secret"))
+    if found is None or found.grade == "weak" or secret_values.is_statement(said):
+        return None
+    return found.start, found.end
+
+
+_OTHERS_IN_CHINESE = tuple(word for word in _WORDS.others if not word.isascii() and not word[0].islower())
+
+RULES = (
+    Rule(
+        "password-below",
+        "password",
+        tuple(
+            label
+            for label in _LABELS
+            if not any(label.startswith(other) for other in _LABELS if other != label)
+        ),
+        _below,
+    ),
+)
+"""One rule."""

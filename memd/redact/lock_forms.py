@@ -1,0 +1,145 @@
+"""Finds codes of locks by their form or by what opens with them: "Front gate keypad: #7192", "the safe: 12 right, 34 left, 8 right".
+
+A number that a lock stands beside is often another one: its room, its model, a date. So the form must be that of a code (signs of a
+keypad, turns, single digits), or a verb must say that the number opens the lock.
+"""
+
+import re
+
+from memd.redact.rule import DIGIT, Nearby, Rule, Span
+from memd.redact.secret_words import SECRET_WORDS, either
+
+_WORDS = SECRET_WORDS.lock_codes
+_LOCKS = tuple(dict.fromkeys((*_WORDS.opened, *_WORDS.locks)))
+# Words of other meanings too, or parts of many other words.
+_AMBIGUOUS = frozenset(
+    {
+        "tor",
+        "kart",
+        "карт",
+        "carte sim",
+        "portal",
+        "messagerie",
+        "réunion",
+        "kasa",
+        "門",
+        "building",
+        "garage",
+        "小区",
+    }
+)
+_CLEAR_LOCKS = tuple(word for word in _LOCKS if word not in _AMBIGUOUS)
+_SIDE = r"(?:right|left|clockwise|anticlockwise|counterclockwise|rechts|links|droite|gauche|derecha|izquierda|destra|sinistra|direita|esquerda)"
+_TURNS = (
+    rf"(?:[0-9]{{1,2}}[ ](?:to[ ]the[ ])?{_SIDE}(?:[ ]?[,;/–-]?[ ](?:then[ ])?[0-9]{{1,2}}[ ](?:to[ ]the[ ])?{_SIDE}){{1,3}}"
+    rf"|{_SIDE}[ ](?:to[ ])?[0-9]{{1,2}}(?:[ ]?[,;/–-]?[ ](?:then[ ])?{_SIDE}[ ](?:to[ ])?[0-9]{{1,2}}){{1,3}}"
+    r"|(?:[左右][一二两三四0-9]{1,2}圈[到至]?[ ]?[0-9]{1,2}[ ,，、]{0,2}){2,5}(?<=[0-9])|(?:[左右](?:转|轉|到)?[ ]?[0-9]{1,2}[ ,，、]{0,2}){2,5}(?<=[0-9])|[LRlr][0-9]{1,2}(?:[ ,-]{1,2}[LRlr][0-9]{1,2}){2,3})"
+)
+_KEYS = r"(?:[#*][0-9]{3,8}[#*]?|[0-9]{3,8}[ ]?[#*])(?![\w/#*])"
+_DIGITS_APART = r"[0-9](?:[ -][0-9]){2,5}(?![\w.,:/-]?[0-9])(?![ ]?[A-Za-z])"
+_THREE_NUMBERS = r"(?=[0-9 –-]{0,12}[0-9]{2})[0-9]{1,2}(?:[ ]?[-–][ ]?[0-9]{1,2}){2,3}(?![\w.:/-]|[ ](?:are|is|in|of|times|people|cm|mm|days|items|hours|minutes)\b)"
+_OF_PARCEL = r"[0-9A-Z]{1,3}-[0-9]{1,3}-[0-9]{2,5}(?![\w-])"
+_OF_DIGICODE = r"(?-i:[0-9]{2}[A-ZА-Я][0-9]{2,4}|[0-9]{4,5}[A-Z]|[A-Z][0-9]{4,5})(?!\w)"
+_ENDS = r"(?=[\"'”」)]?(?:[,;)，。；、!！(（]|[.](?!\w)|[ \t]{0,4}(?:\n|\Z)|[ ][^\W\d]|[ ]?[一-鿿]|[ ][–—-][ ]|です|입니다))"
+_SEPARATES = rf"(?:[ ]?[:：=][ ]{{0,3}}|[ ](?:is|was|now|{either(_WORDS.says)})(?:[ ](?:now|still))?[ ]:?|[ ][–—-][ ]|[是为為はは는은][ ]?)[\"'`“「*]{{0,2}}"
+# A lock, what is said of where it is, and a number that has the form of a code.
+_OF_LOCK = re.compile(
+    rf"(?:{either(_CLEAR_LOCKS)})(?:(?<=[^\x00-\x7f])|s?(?![A-Za-z]))(?P<between>[^\n0-9.;:：。；!?#*]{{0,30}}?)"
+    rf"(?:{_SEPARATES}(?P<secret>{_KEYS}|{_TURNS}|{_DIGITS_APART}|{_THREE_NUMBERS})|[ ]?(?P<keys>(?:(?<=[^\x00-\x7f])|(?<=[^\x00-\x7f][ ])|(?<=[ ])(?![#*]))[#*]?[0-9]{{3,8}}[#*](?![\w#*]))|(?<=[^\x00-\x7f])[ ](?P<turns>{_TURNS}))",
+    re.IGNORECASE,
+)
+# Between a lock and a number in a form that dates have, too, only words for codes stand, and where the lock is.
+_OF_CODE = re.compile(
+    rf"[ ]?(?:的|の|lock|combination|combo|number|{either(_WORDS.codes)})?[ ]?(?:[ ](?:in|of|on|at|for|to|im|am|in|der|des|du|de|da|del|della)(?:[ ][\w'’-]{{1,16}}){{1,4}})?",
+    re.IGNORECASE,
+)
+# "The side gate opens with 3391*": a verb, its number, and a lock earlier in the line or right behind.
+_OPENS_WITH = re.compile(
+    rf"(?:{either(_WORDS.opens)})(?:[ ](?:the|a|code|number|el|la|le|den|der|o|il|код|código|codice|pin)){{0,3}}[ ]{{0,2}}[\"'`“「]?"
+    rf"(?P<secret>{_KEYS}|{_THREE_NUMBERS}|{_DIGITS_APART}|{_OF_DIGICODE}|[0-9]{{4,8}}(?:[ ]?[#*])?(?![\w%.,:/-]*[0-9]|[ ]?(?:[年月日号元楼米个次秒分]|times|euro|cm|mm|kg)))"
+    rf"{_ENDS}",
+    re.IGNORECASE,
+)
+# "2290 eingeben", "1030 解锁": a number, the verb behind it, and a lock in the line.
+_BEFORE_VERB = re.compile(
+    r"(?<![A-Za-z0-9_.:/#-])(?<![0-9],)(?P<secret>[0-9]{4,8}[#*]?)(?:[ ]?(?:加井号|加#|井号|and[ ]#|[ ]then[ ]#|键))?[\"'”」]?[ ,，]{0,2}(?:就能|就|才能|才|可以|即可|でも)?\Z"
+)
+# "Zahlenschloss 4-1-9-7": right behind a lock that is turned or typed, without a colon.
+_ON_DIAL = re.compile(
+    rf"(?:{either(_WORDS.dials)})(?:[ ](?:is[ ])?(?:set[ ])?(?P<sets>auf|to|at|sur|en|a|su|на|op))?[ :：是为]{{1,3}}"
+    rf"(?P<secret>{_KEYS}|{_TURNS}|{_DIGITS_APART}|{_THREE_NUMBERS}|{_OF_PARCEL}|(?(sets)[0-9]{{3,6}}(?![\w%.,:/-]*[0-9]|[ ]?(?:kg|cm|mm|euro))|(?!))){_ENDS}",
+    re.IGNORECASE,
+)
+_ANY_LOCK = re.compile(
+    rf"(?<![a-z])(?:{either(_LOCKS)})|get[ ]in(?:to|[ ])|(?<=[ ])disarm|to[ ]unlock|parcel", re.IGNORECASE
+)
+_NO_CODE = re.compile(rf"(?:{either(_WORDS.others)})", re.IGNORECASE)
+_HAS_FORM = re.compile(r"[0-9][ ]?[-–#*]|[#*][0-9]|[0-9][ ][0-9a-z]|[LRlrto左右转到圈][ ]?[0-9]")
+_YEAR = re.compile("(?:19|20)[0-9]{2}")
+
+
+def _of_lock(text: str, at: int) -> Span | None:
+    is_inside = text[at].isascii() and text[at - 1 : at].isalpha() and text[at - 1 : at].isascii()
+    match = None if is_inside else _OF_LOCK.match(text, at)
+    if match is None or _NO_CODE.search(text, _line_start(text, at), match.end("between")) is not None:
+        return None
+    for group in ("keys", "turns"):
+        if match[group] is not None:
+            return match.span(group)
+    is_sure = any(sign in match["secret"] for sign in "#*") or any(map(str.isalpha, match["secret"]))
+    return match.span("secret") if is_sure or _OF_CODE.fullmatch(match["between"]) is not None else None
+
+
+def _line_start(text: str, at: int) -> int:
+    left = max(0, at - 70)
+    return text.rfind("\n", left, at) + 1 or left
+
+
+def _opens_with(text: str, at: int) -> Span | None:
+    match = _OPENS_WITH.match(text, at)
+    if match is None or (text[at].isascii() and text[at - 1 : at].isalnum()):
+        return None
+    begin = _line_start(text, at)
+    is_one = (
+        _ANY_LOCK.search(text, begin, match.end()) is not None and _NO_CODE.search(text, begin, at) is None
+    )
+    return match.span("secret") if is_one else None
+
+
+def _before_verb(text: str, at: int) -> Span | None:
+    left = max(0, at - 24)
+    match = _BEFORE_VERB.search(text[left:at])
+    if match is None:
+        return None
+    start, end = left + match.start("secret"), left + match.end("secret")
+    begin = _line_start(text, start)
+    is_locked = _ANY_LOCK.search(text, begin, start) or _ANY_LOCK.search(text, at, at + 40)
+    is_year = _YEAR.fullmatch(match["secret"]) is not None
+    return (
+        None if not is_locked or is_year or _NO_CODE.search(text, begin, start) is not None else (start, end)
+    )
+
+
+def _on_dial(text: str, at: int) -> Span | None:
+    match = _ON_DIAL.match(text, at)
+    return (
+        None
+        if match is None or _NO_CODE.search(text, _line_start(text, at), at) is not None
+        else match.span("secret")
+    )
+
+
+def _without_longer(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words that contain no other one: where a longer one begins, a search for them finds the shorter one."""
+    return tuple(
+        word for word in words if not any(word.startswith(other) for other in words if other != word)
+    )
+
+
+RULES = (
+    Rule("lock-form", "code", _without_longer(_CLEAR_LOCKS), _of_lock, needs=Nearby(_HAS_FORM, 0, 60, 3)),
+    Rule("lock-on-dial", "code", _WORDS.dials, _on_dial, needs=Nearby(_HAS_FORM, 0, 24, 3)),
+    Rule("opens-with", "code", _without_longer(_WORDS.opens), _opens_with, needs=Nearby(DIGIT, 0, 40)),
+    Rule("opened-by", "code", _WORDS.then_opens, _before_verb, needs=Nearby(DIGIT, 24, 0)),
+)
+"""Codes by their form, and codes by their verb."""

@@ -1,0 +1,64 @@
+"""Finds passwords and codes that a conversation tells two to four turns after it asked for them.
+
+The turn that asks names what it asks for; the one that tells says nothing else: "what's the pin?", "which one?", "the blue one", "7741".
+"""
+
+import re
+
+from memd.redact import secret_candidates, secret_values
+from memd.redact.rule import LEAD_IN, Rule, Span
+from memd.redact.secret_words import SECRET_WORDS, either
+
+_WORDS = SECRET_WORDS.below
+_LABELS = tuple(
+    dict.fromkeys((*_WORDS.labels, *_WORDS.in_chinese, *SECRET_WORDS.passwords, *_WORDS.codes, *_WORDS.asked))
+)
+_SPEAKER = r"[ \t>*-]{0,6}[*_]{0,2}[^\W\d_][\w .-]{0,20}[*_]{0,2}[:：][*_]{0,2}[ ]{0,2}"
+# The rest of the turn that asks, one to three turns between, and one that is the answer and nothing else.
+_LATER = re.compile(
+    rf"(?:{either(_LABELS)})(?P<asks>[^\n]{{0,80}})(?P<between>(?:\n{_SPEAKER}[^\n]{{1,100}}){{1,3}}?)\n{_SPEAKER}"
+    rf"(?P<lead>{LEAD_IN}(?:ah[ ,]{{1,2}}right,?[ ]|oh[ ,]{{1,2}})?)[\"'`“「]?(?P<secret>[!-~]{{3,64}}?)[\"'`”」]?(?:[.!。]?[ \t]{{0,4}}(?=\n|\Z)|(?=[,，][ ]?[^\W\d])(?P<more>))",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    rf"[?？؟]|{either(SECRET_WORDS.context.asks)}|remember|save|remind|记|merk|запомни", re.IGNORECASE
+)
+_CODE = re.compile(r"[#*]?[0-9]{4,8}[#*]?")
+_YEAR = re.compile("(?:19|20)[0-9]{2}")
+_IS_CODE = re.compile(
+    rf"(?:{either((*_WORDS.codes, *_WORDS.asked))})|{either(SECRET_WORDS.below.in_chinese)}", re.IGNORECASE
+)
+_SETTLED = re.compile(r"[0-9]{3}|\b(?:port|version|polic|long|digits)\b|位", re.IGNORECASE)
+
+
+def _later(text: str, at: int) -> Span | None:
+    if text[at - 1 : at].isascii() and text[at - 1 : at].isalnum() and text[at].isascii():
+        return None
+    match = _LATER.match(text, at) if text.find("\n", at, at + 100) >= 0 else None
+    if match is None or (match["more"] is not None and not match["lead"]):
+        return None
+    asked = text[text.rfind("\n", max(0, at - 100), at) + 1 : match.end("asks")]
+    if _ASKS.search(asked) is None or _SETTLED.search(match["between"]) or _SETTLED.search(match["asks"]):
+        return None
+    said = match["secret"]
+    if _CODE.fullmatch(said) is not None:
+        return match.span("secret") if _IS_CODE.match(text, at) and _YEAR.fullmatch(said) is None else None
+    found = secret_candidates.password(said, match.start("secret"))
+    if found is None or found.grade == "weak" or secret_values.is_statement(said):
+        return None
+    return found.start, found.end
+
+
+RULES = (
+    Rule(
+        "told-turns-later",
+        "password",
+        tuple(
+            label
+            for label in _LABELS
+            if not any(label.startswith(other) for other in _LABELS if other != label)
+        ),
+        _later,
+    ),
+)
+"""One rule."""
