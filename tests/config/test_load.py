@@ -248,6 +248,9 @@ def test_a_shared_workspace_is_taken_before_the_default_one() -> None:
          ":1: agents.main.scope.rules: the raw_key_prefix of rule 1 may have a * at its end, and no blank around it"),
         ("\n\nagents.main.sources = []", ':3: agents.main.sources: at least one source is needed, such as "memory"'),
         ("[agents.main]\n[agents.work]\n", ":2: agents.work needs a workspace: the directory of its notes"),
+        (('[shared.team]\ndsn_file = "/d"\n[agents.main]\nsources = ["memory"]\nredact.mode = "all"\n[agents.main.publish]\n'
+          'to = "team"\nmemory = "alice/main"\nsources = ["curated", "sessions"]'),
+         ":9: agents.main.publish.sources: what is published must be among the sources of this agent, which lack sessions"),
         ("[agents.main]\nquery = { max_result = 3 }",
          ":2: agents.main.query.max_result is not a key memd knows; did you mean max_results?"),
         ("a = " + "[" * 100_000, " is not a configuration of memd: it is nested too deeply"),

@@ -167,7 +167,7 @@ def test_what_the_file_says_already_is_put_in_force(ours: House) -> None:
 def test_what_waits_for_a_word_is_told_and_brought_into_force_by_one(ours: House) -> None:
     """Everybody who looks hears of it; what is harmless is in force by itself."""
     ours.begin()
-    assert "nothing had changed" in ours.run("reload").out
+    assert ours.run("reload").out == "memd uses ~/.config/memd/config.toml; nothing had changed.\n"
     ours.write_config(
         '[agents.main]\nworkspace = "~/ws"\ncitations = "off"\nscope = { default = "allow", rules = [] }\n'
     )

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from memd.config.settings import AgentSettings, SessionSettings
-from memd.inspection.probe import Disk, InspectedDatabase, RootsScan
+from memd.inspection.probe import Disk, InspectedDatabase, PresetNotes, RootsScan
 from memd.inspection.roots import disk_of, look_at_roots
 from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
@@ -209,6 +209,25 @@ def test_transcripts_are_counted_apart(tmp_path: Path, monkeypatch: pytest.Monke
     ]
     assert scan.future_count == 4
     assert all(Path(name).is_file() for name in scan.future)
+
+
+def test_notes_of_other_programs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the directory of each program, and what of it is searched; transcripts are none of them."""
+    home = tmp_path.resolve()
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    scan = _look(
+        home / "ws",
+        sources=("memory", "sessions"),
+        memory_presets=("claude-code", "gemini"),
+        sessions=SessionSettings(presets=("claude-code",)),
+    )
+    assert scan.presets == (
+        PresetNotes(directory=f"{home}/.claude", way=("projects", "*", "memory")),
+        PresetNotes(directory=f"{home}/.gemini", file="GEMINI.md"),
+        PresetNotes(directory=f"{home}/.gemini", way=("tmp", "*", "memory")),
+    )
 
 
 def seen_by_other_user(home: str) -> list[str]:

@@ -145,6 +145,29 @@ def test_what_openclaw_wrote_since_stays(run: Run, config: Path) -> None:
     assert not (config.parent / "extensions").exists()
 
 
+def test_what_was_chosen_between_two_installations_comes_back(run: Run, config: Path) -> None:
+    """Also where the files of the plugin are there already."""
+    run("openclaw", "install")
+    between = '{"plugins": {"slots": {"memory": "other"}}}'
+    config.write_text(between)
+    assert run("openclaw", "install").code == 0
+    assert json.loads(config.read_text())["plugins"]["slots"]["memory"] == "memd"
+    assert run("openclaw", "uninstall").code == 0
+    assert json.loads(config.read_text()) == json.loads(between)
+
+
+def test_a_program_that_tells_no_version_is_no_trouble(
+    run: Run, home: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be broken just now."""
+    monkeypatch.setenv("PATH", f"{home}:/usr/bin:/bin")
+    program = home / "openclaw"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+    assert run("openclaw", "install").code == 0
+    assert '"memory": "memd"' in config.read_text()
+
+
 def test_files_of_an_older_memd_are_replaced(run: Run, config: Path) -> None:
     """And the status says that they are old."""
     run("openclaw", "install")
