@@ -313,7 +313,7 @@ _CHINESE = re.compile(
     r"(?P<secret>[0-9]{3,8})(?![0-9A-Za-z%]|[.:/-][0-9]|,[0-9]{3}(?![0-9])|[ ]{0,2}[年月日元块个分楼号秒位次条米毫字])",
     re.IGNORECASE,
 )
-_OF_ERRORS = re.compile("错误|长度|有效|次数|位数|超时|时间|端口|编号|价格|尺寸|宽|高")
+_OF_ERRORS = re.compile("不能|不可|错误|长度|有效|次数|位数|超时|时间|端口|编号|价格|尺寸|宽|高")
 
 
 def _chinese(text: str, at: int) -> Span | None:
