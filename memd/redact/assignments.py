@@ -483,17 +483,24 @@ def _behind(
         and not value.quoted
         and " " in line.strip(" \t-*>#\"'{")
     )
-    alone = (
-        head[0] == "="
-        and not value.quoted
-        and text[value.end : value.end + 1] in {"", "\n", "\r"}
-        and not line.strip()
-    )
+    alone = head[0] == "=" and not value.quoted and _is_line(text, value, line)
+    # There are no expressions in an INI file: smtp.relay is no attribute of something.
+    is_literal = alone and strength == "password" and _IN_SECTION.search(text, max(0, begins - 600), begins)
+    value = msgspec.structs.replace(value, quoted=True) if is_literal else value
     return _judged(
         value, strength, shouts=shouts and sep in {"=", ":=", "?=", ":"}, spoken=spoken, alone=alone
     )
 
 
+def _is_line(text: str, value: secret_values.SecretValue, before: str) -> bool:
+    """Return whether nothing is in a line but a key and its value; `before` stands before the key."""
+    return text[value.end : value.end + 1] in {"", "\n", "\r"} and not before.strip()
+
+
+# What stands before a key of an INI file: the name of its section, and lines with other keys.
+_IN_SECTION = re.compile(
+    r"(?:\A|\n)\[[\w .:/-]{1,40}\][ \t]{0,8}\r?\n(?:[ \t]{0,8}(?:[\w.-]{1,40}[ \t]{0,8}=[^\n]{0,160}|[#;][^\n]{0,160}|)\n){0,20}[ \t]{0,8}\Z"
+)
 _CONNECTS = re.compile(r"[ ](?:host|hostaddr|port|user|dbname|sslmode|connect_timeout|application_name)=")
 
 

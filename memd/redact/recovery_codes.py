@@ -5,7 +5,7 @@ Lists of them are in codes.py. What it is for may stand between the label and th
 
 import re
 
-from memd.redact.rule import DIGIT, Nearby, Rule, Span
+from memd.redact.rule import DIGIT, Nearby, Rule, Span, matching
 from memd.redact.secret_words import SECRET_WORDS, either
 
 _LABELS = (*SECRET_WORDS.recovery, *SECRET_WORDS.recovery_of_one)
@@ -33,5 +33,11 @@ def _recovery(text: str, at: int) -> Span | None:
     return None if is_name else match.span("secret")
 
 
-RULES = (Rule("recovery-code", "code", _LABELS, _recovery, needs=Nearby(DIGIT, 0, 110)),)
-"""One rule."""
+# Six groups of four, which macOS shows once when it encrypts a disk.
+_OF_DISK = r"filevault[^\n]{0,120}?(?P<secret>(?-i:(?=[A-Z-]{0,29}[0-9])(?=[0-9-]{0,29}[A-Z])[A-Z0-9]{4}(?:-[A-Z0-9]{4}){5}))(?![\w-])"
+
+RULES = (
+    Rule("recovery-code", "code", _LABELS, _recovery, needs=Nearby(DIGIT, 0, 110)),
+    Rule("recovery-key-of-disk", "code", ("filevault",), matching(_OF_DISK, re.IGNORECASE)),
+)
+"""Codes behind their label, and keys of encrypted disks."""

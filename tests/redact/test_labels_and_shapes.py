@@ -16,6 +16,10 @@ _REDACTOR = Redactor(Redact())
     [
         # a word and a number, where a variable in capitals has it
         ("SESSION_SECRET=Harbor.204\n", "Harbor.204"),
+        # words with a dot, in an INI file, where nothing is an expression
+        ("[smtp]\nserver=mail.shelf.example\n# of the shop\npwd=oldMill.stream\n", "oldMill.stream"),
+        # the key of an encrypted disk
+        ('FileVault is on now. It showed "QX7J-N96H-GY3E-65EV-O7PB-9OVH" once', "QX7J-N96H-GY3E-65EV-O7PB-9OVH"),
         # below a label that says how to change it; an equals sign in what is drawn by chance
         ("Password for the kibana user (change with `bin/reset -u kibana`):\n  kXqWvRbtYzPn=aB7xQ2m", "kXqWvRbtYzPn"),
         # arguments of commands
@@ -109,6 +113,8 @@ def test_a_secret_goes(text: str, secret: str) -> None:
         # who logs in, and a word of a language or of a table
         "root Filesystem2024\n",
         "admin pts/0 Mar12\n",
+        # attributes of something, in a program
+        "config = [\n    smtp,\n]\npassword=smtp.relay\n",
         # a call with the identifier of an account, and a name
         'Client("0f9e8d7c6b5a49382716051423324156", "production")',
     ],
