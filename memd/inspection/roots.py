@@ -163,8 +163,8 @@ def _fault(path: Path, *, is_workspace: bool) -> str | None:
 
 
 def _place_of(name: str) -> str:
-    """Return the path of a name in a scan; a transcript's name has a label in front of its path."""
-    return f"/{name.split('/', 2)[2]}" if is_session(name) and name.count("/") > 1 else name
+    """Return the path of a name in a scan: the name below a root of transcripts has "sessions/LABEL" before the absolute path."""
+    return f"/{name.split('/', 2)[2]}" if is_session(name) else name
 
 
 def _some(names: Iterable[str]) -> tuple[str, ...]:
