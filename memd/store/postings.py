@@ -468,6 +468,8 @@ class Postings(msgspec.Struct, frozen=True):
         is_meant = lookup(kinds)
         found: dict[int, list[ChunkId]] = {}
         for segment in self.segments:  # in the order of rows
+            if not len(segment.keys):
+                continue  # of chunks without a word
             at = np.minimum(np.searchsorted(segment.keys, keys), len(segment.keys) - 1)
             for number in np.flatnonzero(segment.keys[at] == keys).tolist():
                 start, end = segment.starts[at[number]], segment.starts[at[number] + 1]

@@ -514,14 +514,14 @@ async def test_what_postings_were_made_with_goes_back_to_the_system(
     assert given_back == [True]
 
 
-async def read_chunks(index: Index, texts: Sequence[str], batch: int) -> Postings:
+async def read_chunks(index: Index, texts: Sequence[str], batch: int, *, merges: bool = True) -> Postings:
     """The postings of some texts, added so many at a time."""
 
     def read(connection: apsw.Connection) -> Postings:
         reader, held = TermReader(connection), Postings.empty()
         chunks = [ChunkText(ChunkId(10 * n + 1), Kind.NOTE, text, "") for n, text in enumerate(texts)]
         for start in range(0, len(chunks), batch):
-            held = held.with_chunks(chunks[start : start + batch], reader)
+            held = held.with_chunks(chunks[start : start + batch], reader, merges=merges)
         return held
 
     return await index.database.read(read)
@@ -541,6 +541,17 @@ async def test_edits_leave_few_segments(index: Index, monkeypatch: pytest.Monkey
     assert whole.starts.tolist() == at_once.segments[0].starts.tolist()
     assert whole.rows.tolist() == at_once.segments[0].rows.tolist()
     assert whole.counts.tolist() == at_once.segments[0].counts.tolist()
+
+
+async def test_a_chunk_without_a_word_is_no_holder(index: Index) -> None:
+    """It may be all that a segment has: a note whose only line is a rule, after many others."""
+    parts = await read_chunks(index, ["a kettle", "---"], 1, merges=False)
+    assert [len(one.keys) for one in parts.segments] == [2, 0]
+
+    def holders(connection: apsw.Connection) -> dict[int, list[ChunkId]]:
+        return parts.holders(TermReader(connection).keys_of_words(["kettle", "pot"]), EVERYTHING, 9)
+
+    assert await index.database.read(holders) == {0: [1]}
 
 
 async def test_two_segments_become_one(index: Index) -> None:
