@@ -48,6 +48,7 @@ _BLOCK = 64  # rows per block; the largest scores of blocks are compared first
 _UNDATED = (np.iinfo(np.int64).max, np.iinfo(np.int64).min)
 _STEP = 1 << 16  # postings that are copied in one step, or those of one term
 _GROWTH = 4  # a segment is merged into the previous one if that is less than this many times as long
+_MOST_ROWS = 1 << 16  # of a segment, so that two bytes tell a row of it
 
 
 class ChunkText(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -66,20 +67,26 @@ class ChunkText(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Occurrences(msgspec.Struct, frozen=True):
     """The chunks that hold a phrase, and how often."""
 
-    rows: NDArray[Any]  # (n,) unsigned, ascending
+    rows: NDArray[np.uint32]  # (n,), ascending
     counts: NDArray[Any]  # (n,) unsigned: the occurrences in each row
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """The postings of consecutive chunks, by term."""
+    """The postings of at most _MOST_ROWS consecutive chunks, by term."""
 
+    first: int  # the row of the first chunk
     keys: Keys  # of the terms, ascending
-    starts: Ints  # (terms + 1,): the postings of term n are [starts[n]:starts[n + 1]]
-    rows: NDArray[np.uint32]  # ascending within a term
+    starts: NDArray[np.uint32]  # (terms + 1,): the postings of term n are [starts[n]:starts[n + 1]]
+    rows: NDArray[np.uint16]  # counted from the first chunk; ascending within a term
     counts: NDArray[Any]  # unsigned, of the smallest sufficient type
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def sizes(self) -> Ints:
+        """Return the number of postings of each term."""
+        starts = self.starts.astype(np.int64)
+        return starts[1:] - starts[:-1]
 
 
 class ChunkFacts(msgspec.Struct, frozen=True):
@@ -260,7 +267,7 @@ def _segment_of(found: Keys, keys: Keys, first_row: int) -> Segment:
     begins = run_starts(found)
     counts = np.diff(np.append(begins, len(found)))
     distinct = found[begins]
-    rows = (distinct & np.uint64((1 << _ROW_BITS) - 1)).astype(np.uint32) + np.uint32(first_row)
+    rows = (distinct & np.uint64((1 << _ROW_BITS) - 1)).astype(np.uint16)
     codes = distinct >> np.uint64(_ROW_BITS)
     starts = run_starts(codes)
     sizes = np.diff(np.append(starts, len(codes)))
@@ -271,7 +278,11 @@ def _segment_of(found: Keys, keys: Keys, first_row: int) -> Segment:
     second[is_pair] = _paired(keys[terms[is_pair] >> np.uint64(_CODE_BITS) & code], second[is_pair])
     order = np.argsort(second)
     at = concatenated_ranges(starts[order], sizes[order])
-    return Segment(second[order], _starts(sizes[order]), rows[at], _small(counts[at]))
+    return _segment(first_row, second[order], _starts(sizes[order]), rows[at], _small(counts[at]))
+
+
+def _segment(first: int, keys: Keys, starts: Ints, rows: NDArray[np.uint16], counts: NDArray[Any]) -> Segment:
+    return Segment(first, keys, starts.astype(np.uint32), rows, counts)
 
 
 def run_starts(values: NDArray[Any]) -> Ints:
@@ -293,28 +304,29 @@ def _small(counts: NDArray[Any]) -> NDArray[Any]:
 
 
 def merged(segments: Sequence[Segment]) -> Segment:
-    """Merge segments whose rows follow each other in this order."""
+    """Merge segments whose rows follow each other in this order, _MOST_ROWS together at most."""
     keys = np.concatenate([one.keys for one in segments])
     keys.sort()
     keys = keys[run_starts(keys)]
     sizes = np.zeros(len(keys), np.int64)
     for one in segments:
-        sizes[np.searchsorted(keys, one.keys)] += np.diff(one.starts)
+        sizes[np.searchsorted(keys, one.keys)] += one.sizes()
     starts = _starts(sizes)
     free = starts[:-1].copy()
-    rows = np.empty(int(starts[-1]), np.uint32)
+    rows = np.empty(int(starts[-1]), np.uint16)
     counts = np.empty(len(rows), np.result_type(*(one.counts.dtype for one in segments)))
     # In short steps: numpy holds the GIL while it copies to scattered positions.
     for one in segments:
-        steps = np.searchsorted(one.starts, np.arange(0, len(one), _STEP))
+        shift, of_terms = np.uint16(one.first - segments[0].first), one.sizes()
+        steps = np.searchsorted(one.starts, np.arange(0, len(one), _STEP).astype(np.uint32))
         for first, last in pairwise([*distinct(steps).tolist(), len(one.keys)]):
             place = np.searchsorted(keys, one.keys[first:last])
-            taken = np.diff(one.starts[first : last + 1])
+            taken = of_terms[first:last]
             at = concatenated_ranges(free[place], taken)
             stretch = slice(one.starts[first], one.starts[last])
-            rows[at], counts[at] = one.rows[stretch], one.counts[stretch]
+            rows[at], counts[at] = one.rows[stretch] + shift, one.counts[stretch]
             free[place] += taken
-    return Segment(keys, starts, rows, counts)
+    return _segment(segments[0].first, keys, starts, rows, counts)
 
 
 class Postings(msgspec.Struct, frozen=True):
@@ -368,13 +380,17 @@ class Postings(msgspec.Struct, frozen=True):
         Args:
             chunks: The chunks to add.
             reader: Splits their texts into terms.
-            merges: Whether to merge segments, so that their number stays small.
+            merges: Whether to merge segments, so that their number stays small; otherwise only those that no more fit to are merged.
         """
         if not chunks:
             return self
+        if not merges and len(self) // _MOST_ROWS < (len(self) + len(chunks) - 1) // _MOST_ROWS:
+            return self.put_together().with_chunks(chunks, reader, merges=True)
         segment, lengths = reader.segment(chunks, len(self))
-        segments = [*self.segments, segment]
+        segments, rows = [*self.segments, segment], len(self) + len(chunks)
         while merges and len(segments) > 1 and _GROWTH * len(segments[-1]) > len(segments[-2]):
+            if rows - segments[-2].first > _MOST_ROWS:
+                break
             segments[-2:] = [merged(segments[-2:])]
         return Postings(
             np.append(self.ids, [one.id for one in chunks]),
@@ -389,10 +405,18 @@ class Postings(msgspec.Struct, frozen=True):
         )
 
     def put_together(self) -> "Postings":
-        """Return the postings with all segments merged."""
-        if len(self.segments) < 2:
+        """Return the postings with as few segments as their rows allow."""
+        together: list[list[Segment]] = []
+        ends = [*(one.first for one in self.segments[1:]), len(self)]
+        for one, end in zip(self.segments, ends, strict=True):
+            if together and end - together[-1][0].first <= _MOST_ROWS:
+                together[-1].append(one)
+            else:
+                together.append([one])
+        if len(together) == len(self.segments):
             return self
-        return msgspec.structs.replace(self, segments=(merged(self.segments),))
+        segments = tuple(merged(some) if len(some) > 1 else some[0] for some in together)
+        return msgspec.structs.replace(self, segments=segments)
 
     def without(self, chunk_ids: Iterable[ChunkId]) -> "Postings":
         """Return the postings with chunks deleted; unknown ids are ignored."""
@@ -453,7 +477,9 @@ class Postings(msgspec.Struct, frozen=True):
             at = int(np.searchsorted(segment.keys, key))
             if at < len(segment.keys) and segment.keys[at] == key:
                 start, end = segment.starts[at], segment.starts[at + 1]
-                rows.append(segment.rows[start:end])
+                some = segment.rows[start:end].astype(np.uint32)
+                some += np.uint32(segment.first)
+                rows.append(some)
                 counts.append(segment.counts[start:end])
         return _joined(rows, counts)
 
@@ -478,7 +504,7 @@ class Postings(msgspec.Struct, frozen=True):
                 for first in range(start, end, _BLOCK):
                     if left <= 0:
                         break
-                    rows = segment.rows[first : min(end, first + _BLOCK)]
+                    rows = segment.rows[first : min(end, first + _BLOCK)] + np.int64(segment.first)
                     some = self.ids[rows[is_meant[self.kinds[rows]]]][:left].tolist()
                     chunks += some
                     left -= len(some)
@@ -600,9 +626,11 @@ def _top(scores: Doubles, limit: int) -> Ints:
 def _held(phrases: Sequence[Occurrences], rows: Ints) -> list[bytes]:
     """Return for each row the indexes of the phrases that it holds."""
     holds = np.zeros((len(rows), len(phrases)), np.bool_)
+    some = rows.astype(np.uint32)
     for number, phrase in enumerate(phrases):
         if len(phrase.rows):
-            at = np.minimum(np.searchsorted(phrase.rows, rows), len(phrase.rows) - 1)
+            # Of one type: else numpy copies all rows of the phrase.
+            at = np.minimum(np.searchsorted(phrase.rows, some), len(phrase.rows) - 1)
             holds[:, number] = phrase.rows[at] == rows
     packed = np.packbits(holds, axis=1)  # most rows hold the same phrases as another row
     keys: list[bytes] = packed.view(f"V{packed.shape[1]}").ravel().tolist() if packed.size else []

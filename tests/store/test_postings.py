@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -541,6 +542,32 @@ async def test_edits_leave_few_segments(index: Index, monkeypatch: pytest.Monkey
     assert whole.starts.tolist() == at_once.segments[0].starts.tolist()
     assert whole.rows.tolist() == at_once.segments[0].rows.tolist()
     assert whole.counts.tolist() == at_once.segments[0].counts.tolist()
+
+
+@pytest.mark.parametrize("batch", [1, 20])
+@pytest.mark.parametrize("merges", [False, True])
+async def test_a_segment_has_so_many_rows_that_two_bytes_tell_each(
+    index: Index, monkeypatch: pytest.MonkeyPatch, batch: int, *, merges: bool
+) -> None:
+    """However the chunks come, and the postings of all segments together are those of one."""
+    assert shipped("memd.store.postings._MOST_ROWS") == 1 + np.iinfo(np.uint16).max
+    texts = [written(Random(number)) for number in range(300)]
+    whole = await read_chunks(index, texts, BATCH)
+    monkeypatch.setattr("memd.store.postings._MOST_ROWS", 64)
+    parts = await read_chunks(index, texts, batch, merges=merges)
+    put_together = parts.put_together()
+    for one in (parts, put_together):
+        bounds = [*(segment.first for segment in one.segments), 300]
+        assert all(0 < last - first <= 64 for first, last in pairwise(bounds))
+        assert sum(map(len, one.segments)) == len(whole.segments[0])
+        for key in whole.segments[0].keys:
+            expected, found = whole.of_term(key), one.of_term(key)
+            assert found.rows.tolist() == expected.rows.tolist()
+            assert found.counts.tolist() == expected.counts.tolist()
+        keys = whole.segments[0].keys[:200]
+        for most in (1, 7, 300):
+            assert one.holders(keys, EVERYTHING, most) == whole.holders(keys, EVERYTHING, most)
+    assert len(put_together.segments) in {5, 6}
 
 
 async def test_a_chunk_without_a_word_is_no_holder(index: Index) -> None:
