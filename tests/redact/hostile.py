@@ -5,9 +5,12 @@ one and then goes on: once as it is, and once with a number now and then, so tha
 """
 
 import argparse
+import random
 import sys
 import time
+from bisect import bisect
 from collections.abc import Iterable
+from types import FrameType
 from typing import Final
 
 import msgspec
@@ -71,6 +74,23 @@ def seconds(redactor: Redactor, text: str) -> float:
     return took / count
 
 
+def work(redactor: Redactor, text: str) -> int:
+    """How many functions are called to redact a text: the same each time, whatever else the machine does."""
+    count = 0
+
+    def called(_frame: FrameType, event: str, _arg: object) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(called)
+    try:
+        redactor.redact(text)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
 def slowest(redactor: Redactor, most: int, *, numbered: bool) -> list[Timed]:
     """The slowest texts of so many that a tenth of the length shows to be slow."""
     short = timed(redactor, anchors(), LENGTH // 10, numbered=numbered)
@@ -94,15 +114,27 @@ def of_length(redactor: Redactor, filler: str, anchor: str, length: int, *, numb
     return Timed(len(text.encode()) / 1e6 / seconds(redactor, text), filler, anchor)
 
 
+def sample(redactor: Redactor, count: int, seed: int) -> list[Timed]:
+    """So many texts with numbers, of a tenth of the length, drawn by chance; the slowest first."""
+    every = [(filler, anchor) for filler in FILLERS for anchor in anchors()]
+    of_length(redactor, "words", "phrase", LENGTH // 100, numbered=True)  # the words of wallets are read once
+    return sorted(
+        of_length(redactor, filler, anchor, LENGTH // 10, numbered=True)
+        for filler, anchor in random.Random(seed).sample(every, count)
+    )
+
+
 def main() -> int:
-    """Print the ten slowest of either kind, or the slowest of each rule."""
+    """Print the ten slowest of either kind, the slowest of each rule, or how many of a sample are slow."""
     parser = argparse.ArgumentParser(prog="python -m tests.redact.hostile", description=__doc__)
     parser.add_argument(
         "what",
         nargs="?",
-        choices=["rules"],
-        help="print the slowest text of each rule, instead of the ten slowest",
+        choices=["rules", "sample"],
+        help="print the slowest text of each rule, or how many of a sample are slow, instead of the ten slowest",
     )
+    parser.add_argument("--count", type=int, default=1_000, help="texts of the sample")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
     wanted = parser.parse_args()
     redactor = Redactor(Redact())
     if wanted.what == "rules":
@@ -110,6 +142,13 @@ def main() -> int:
         for rule in RULES:
             one = next(one for one in short if one.anchor in rule.anchors)
             sys.stdout.write(f"{one.rate:6.2f} MB/s  {rule.name}: {one.anchor!r}, {one.filler}\n")
+        return 0
+    if wanted.what == "sample":
+        found = sample(redactor, wanted.count, wanted.seed)
+        rates = [one.rate for one in found]
+        for rate in (0.1, 0.2, 0.3, 0.5, 0.7, 1.0):
+            sys.stdout.write(f"{bisect(rates, rate):6} of {len(found)} below {rate} MB/s\n")
+        sys.stdout.writelines(f"{one.rate:6.2f} MB/s  {one.anchor!r}, {one.filler}\n" for one in found[:10])
         return 0
     for numbered in (False, True):
         sys.stdout.write("with numbers:\n" if numbered else "repeated as they are:\n")

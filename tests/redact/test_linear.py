@@ -175,6 +175,32 @@ def test_time_grows_with_the_length(filler: str) -> None:
         assert any(growth < 9 for growth in tries), anchor
 
 
+@pytest.mark.parametrize(
+    ("filler", "anchor"),
+    [
+        ("escaped", "la_password"),
+        ("blank", "pwd="),
+        ("line", "AGE-SECRET-KEY-1"),
+        ("line", "pwd"),
+        ("escaped", "key="),
+        ("equals", "_secret"),
+        ("quote that never closes", "pre-shared key"),
+        ("without a blank", "code du wifi"),
+        ("without a width", "utente"),
+        ("value", "PWD="),
+        ("value", "帳號"),
+        ("alone", "sk_test_"),
+        ("token", "secret_"),
+    ],
+)
+def test_work_grows_with_the_length(filler: str, anchor: str) -> None:
+    """Four times one of the slowest texts takes four times as many calls, and a tenth more at most."""
+    redactor = Redactor(Redact())
+    redactor.redact(hostile.repeated(filler, anchor, 1_000))  # patterns are compiled on first use
+    short, long = (hostile.repeated(filler, anchor, length, numbered=True) for length in (4_000, 16_000))
+    assert hostile.work(redactor, long) < 4.4 * hostile.work(redactor, short)
+
+
 def test_what_repeats_itself_takes_hardly_longer_than_a_part_of_it() -> None:
     """Twenty times the text takes far from twenty times as long: most of it is only compared."""
     redactor = Redactor(Redact())
