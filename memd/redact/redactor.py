@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 
 import msgspec
@@ -15,6 +15,7 @@ from memd.redact import (
     assignments,
     codes,
     command_line,
+    crowds,
     headers,
     keys_in_sentences,
     line_below,
@@ -310,7 +311,7 @@ class Redactor:
         if changed is not None:
             near = _near(plain.inner(changed), len(plain.text))
         runs = runs_of(plain.text, near)
-        known = _built_in(plain.text, runs, near)
+        known = _built_in(plain.text, runs, near, self._allowed if changed is None else None)
         for find in chain(known, _in_base64(plain.text, runs)):
             if plain.text is text:
                 yield find
@@ -364,21 +365,54 @@ def _all_built_in(text: str) -> Iterator[SecretSpan]:
     return _built_in(text, runs_of(text, everywhere), everywhere)
 
 
-def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpan]:
+def _built_in(
+    text: str, runs: Runs, near: Sequence[Span], allowed: Collection[str] | None = None
+) -> Iterator[SecretSpan]:
     """Yield what the built-in rules find in parts of a text. Key blocks and tables, which have no bound, are searched everywhere.
 
     Args:
         text: The whole text.
         runs: The runs of the parts.
         near: The parts, ascending and disjoint.
+        allowed: What is not secret, if they are the whole text and what is full of secrets may be taken out as one.
     """
     lowered = _lowered(text)
     standing = _INDEX.places(lowered)
     found: list[Span] = []
+    if allowed is not None and (full := list(_full_of_secrets(text, standing, allowed))):
+        yield from full
+        found += [(find.start, find.end) for find in full]
+        # The last labels in it may have their values behind it.
+        edges = [0, *(edge for find in full for edge in (find.start, find.end - _REACH)), len(text)]
+        near = tuple(zip(edges[::2], edges[1::2], strict=True))
+        runs = runs_of(text, near)
     for find in chain(_in_runs(text, lowered, runs), _at_anchors(text, standing, near)):
         found.append((find.start, find.end))
         yield find
     yield from _walked(text, standing, near, Covered(found))
+
+
+def _full_of_secrets(
+    text: str, standing: Mapping[str, list[int]], allowed: Collection[str]
+) -> Iterator[SecretSpan]:
+    """Yield the parts of a text that are full of labels and secrets, without their ends, in order and disjoint.
+
+    Args:
+        text: The whole text.
+        standing: The offsets of each anchor in it.
+        allowed: What is not secret; a part that has some of it is not yielded.
+    """
+    for start, end in crowds.parts_full_of_labels(standing.values(), len(text)):
+        last = end - crowds.KEPT_CHARS
+        samples = [
+            _merged(list(_all_built_in(text[begin : begin + crowds.SAMPLE_CHARS])))
+            for begin in (start, last - crowds.SAMPLE_CHARS)
+        ]
+        if all(crowds.is_full_of_secrets([find.start for find in finds]) for finds in samples) and not any(
+            text.find(one, start, end) >= 0 for one in allowed
+        ):
+            first = samples[0][0]
+            yield SecretSpan(start + first.start, last, first.kind, first.rank)
 
 
 def _in_runs(text: str, lowered: str, runs: Runs) -> Iterator[SecretSpan]:
@@ -451,7 +485,7 @@ def _walked(
         if places and rule.walk is not None:
             for start, end in rule.walk(text, _within(places, near), known):
                 yield SecretSpan(start, end, rule.kind, rank)
-    for start, end in secrets_in_context.signed(text, near):
+    for start, end in secrets_in_context.signed(text, near, known):
         yield SecretSpan(start, end, "password", _RANK_OF_SIGNED)
 
 

@@ -185,34 +185,47 @@ def _near(*, codes: bool) -> Walk:
             else (_OF_VALUE.search, secret_candidates.may_be_password, secret_candidates.password)
         )
         near = _Surroundings(text, places)
-        graded: dict[str, SecretCandidate | None] = {}  # each word is judged once, however often it occurs
-        for word, begin in _words(text, _lines(text, places), search):
-            if word not in graded:
-                if known.has(begin, begin + len(word)):
-                    continue
-                graded[word] = read(word, 0) if may_be(word) else None
-            found = graded[word]
-            if found is None or known.has(begin + found.start, begin + found.end):
-                continue
-            value = SecretCandidate(begin + found.start, begin + found.end, found.said, found.grade)
+        words = _words(text, _lines(text, places), search)
+        for value in _candidates(words, known, lambda word: read(word, 0) if may_be(word) else None):
             if _is_told(text, value, near):
                 yield value.start, value.end
 
     return walk
 
 
-def signed(text: str, parts: Sequence[Span]) -> Iterator[Span]:
+def _candidates(
+    words: Iterable[tuple[str, int]], known: Covered, read: Callable[[str], SecretCandidate | None]
+) -> Iterator[SecretCandidate]:
+    """Yield the values among words that no other rule has found; each word is graded once, however often it occurs."""
+    graded: dict[str, SecretCandidate | None] = {}
+    for word, begin in words:
+        if word not in graded:
+            if known.has(begin, begin + len(word)):
+                continue
+            graded[word] = read(word)
+        found = graded[word]
+        if found is not None and not known.has(begin + found.start, begin + found.end):
+            yield SecretCandidate(begin + found.start, begin + found.end, found.said, found.grade)
+
+
+def signed(text: str, parts: Sequence[Span], known: Covered) -> Iterator[Span]:
     """Yield passwords in sentences without a word for passwords: by a symbol in the value, and a verb or user name before it.
 
     Args:
         text: The whole text.
         parts: The parts of the text to search, ascending and disjoint.
+        known: What other rules found.
     """
     near = _Surroundings(text, ())
-    for word, begin in _words(text, parts, _SIGN_WITHIN.search):
-        value = secret_candidates.password(word, begin)
-        if value is not None and value.has_sign and _is_told(text, value, near):
+    words = _words(text, parts, _SIGN_WITHIN.search)
+    for value in _candidates(words, known, _with_sign):
+        if _is_told(text, value, near):
             yield value.start, value.end
+
+
+def _with_sign(word: str) -> SecretCandidate | None:
+    value = secret_candidates.password(word, 0)
+    return value if value is not None and value.has_sign else None
 
 
 def _words(text: str, parts: Iterable[Span], search: _Search) -> Iterator[tuple[str, int]]:

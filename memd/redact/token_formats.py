@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from itertools import pairwise
 
@@ -253,6 +253,12 @@ def _forms_of() -> Mapping[str, tuple[re.Pattern[str], ...]]:
     return found
 
 
+@cache
+def _any_form() -> re.Pattern[str]:
+    """Return a pattern of all forms of vendors' keys; compiled on first use."""
+    return _compiled("|".join(sorted({f"(?:{row.shape})" for row in vendor_forms()})))
+
+
 _VALUE = re.compile(
     r"(?<![\w+/.~%-])(?=[A-Za-z_+/-]{0,128}[0-9])[A-Za-z0-9](?:[\w-]{15,127}|[A-Za-z0-9+/]{31,127}={0,2})(?![\w+/~=-])",
     re.ASCII,
@@ -361,7 +367,7 @@ def keys_by_name(text: str, lowered: str, runs: Runs) -> Iterator[tuple[Span, st
             yield (at, at + len(said)), kind
 
 
-class _Judged(msgspec.Struct, frozen=True):
+class _Judged(msgspec.Struct, frozen=True, dict=True):
     """The classification of a value, independent of its context."""
 
     said: str
@@ -370,6 +376,11 @@ class _Judged(msgspec.Struct, frozen=True):
     is_digits: bool  # it is a UUID or hexadecimal
     is_plain: bool  # it has no base64 symbols
     is_random: bool
+
+    @cached_property
+    def has_form(self) -> bool:
+        """Whether the keys of a vendor have its form."""
+        return _any_form().fullmatch(self.said) is not None
 
 
 def _judge(said: str) -> _Judged:
@@ -504,7 +515,7 @@ def _is_chance(said: str) -> bool:
 
 def _vendor_in(beside: str, look: _Judged, *, is_any: bool = False) -> str | None:
     """Return the kind for a vendor named beside a key, if its keys have that form, or in any form."""
-    if not look.is_random:
+    if not look.is_random or not (is_any or look.has_form):
         return None
     said = look.said
     parts = [part.lower() for part in _PART.findall(_VALUE.sub(" ", _MARK.sub(" ", beside)))]
