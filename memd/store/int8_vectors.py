@@ -176,7 +176,10 @@ class Int8Block:
         Args:
             kinds: The current kinds of the first rows.
         """
-        now, before = kinds.copy(), self._sums
+        before = self._sums
+        if before is not None and np.array_equal(before.kinds, kinds):
+            return before.of_kind
+        now = kinds.copy()
         # A search may have an older snapshot with fewer rows than the last one.
         if before is None or len(before.kinds) > len(now):
             before = _Sums(now[:0], {})

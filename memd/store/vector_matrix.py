@@ -61,6 +61,7 @@ class MatrixBlock(msgspec.Struct, frozen=True):
     kinds: NDArray[np.int8]  # (n,); DEAD: the row is deleted
     by_id: tuple[NDArray[np.intp], Ids] | None = None  # rows sorted by id, and their ids; None: sorted
     rough: Int8Block | None = None  # quantised first rows; None: there are none
+    held: frozenset[int] | None = None  # at least the kinds of its rows that are not deleted; None: unknown
 
     def rows_of(self, chunk_ids: Ids) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return the rows of chunks, and for each whether the chunk is in this block and not deleted."""
@@ -92,6 +93,7 @@ class _Block:
         self._by_id: tuple[NDArray[np.intp], Ids] | None = None  # see MatrixBlock; of the first rows
         self._ascends = True
         self._alive = 0
+        self._held: frozenset[int] = frozenset()  # see MatrixBlock
         self.used = 0
 
     def __len__(self) -> int:
@@ -138,6 +140,7 @@ class _Block:
         came = self._ids[max(0, start - 1) : end]
         self._ascends = self._ascends and bool((came[1:] > came[:-1]).all())
         self._alive += end - start
+        self._held = self._held.union(self._kinds[start:end].tolist())
         self.used = end
 
     def remove(self, chunk_ids: Ids) -> None:
@@ -153,7 +156,7 @@ class _Block:
             self._by_id = order, self._ids[order]
         vectors = self._rough.vectors
         some = vectors if isinstance(vectors, PackedVectors) else vectors[:n]
-        return MatrixBlock(some, self._ids[:n], self._kinds[:n], self._by_id, self._rough)
+        return MatrixBlock(some, self._ids[:n], self._kinds[:n], self._by_id, self._rough, self._held)
 
     def take(self, other: MatrixBlock, rows: NDArray[np.intp]) -> None:
         """Append some rows of another block; they must fit."""
@@ -285,7 +288,9 @@ def scan(
         among: One filter per element: the ascending ids of the chunks to choose from; None: all. The mean cosine is that of
             all visible chunks, so that a filter changes no score.
     """
-    scanned = NearestRows(query, limit, kinds, among)
+    held = [part.held for part in rows.parts]
+    here = [kind for kind in kinds if any(one is None or kind in one for one in held)]
+    scanned = NearestRows(query, limit, here, among)
     # Block by block: arrays over all rows are so large that each is mapped and unmapped again, which stops every thread of the
     # process.
     for part in rows.parts:
@@ -306,7 +311,7 @@ class NearestRows:
     ) -> None:
         """Start without blocks; for the arguments see `scan`."""
         self._query = query
-        self._seen = lookup(kinds)
+        self._kinds = frozenset(kinds)
         self._sources = [
             _NearestOfSource([kind for kind in kinds if kind.source == source], limit, some)
             for source in {kind.source for kind in kinds}
@@ -320,13 +325,13 @@ class NearestRows:
         by_bytes = part.rough.products(self._question, len(part.ids)) if part.rough else None
         if part.rough is None or by_bytes is None:
             rough = part.vectors[:] @ self._query
-            seen = rough[self._seen[part.kinds]]
+            seen = rough if _is_all(part, self._kinds) else rough[lookup(self._kinds)[part.kinds]]
             self._count += len(seen)
             self._total += float(seen.sum(dtype=np.float64))
         else:
             rough = by_bytes.products
             for kind, (count, total) in part.rough.sums(part.kinds).items():
-                if self._seen[kind]:
+                if kind in self._kinds:
                     self._count += count
                     self._total += float(total @ self._query)
         for one in self._sources:
@@ -366,7 +371,7 @@ class _NearestOfSource:
     """The nearest chunks of one source, in the blocks scanned so far."""
 
     def __init__(self, kinds: Collection[Kind], limit: int, among: Ids | None) -> None:
-        self._seen = lookup(kinds)
+        self._kinds = frozenset(kinds)
         self._among = among
         self._limit = limit
         # Blocks, selected rows, and lower bounds of their distances.
@@ -379,13 +384,18 @@ class _NearestOfSource:
     def look(self, part: MatrixBlock, rough: Floats, by_bytes: RoughProducts | None) -> None:
         """Select rows of a block by approximate cosines `rough`, those of `by_bytes` or, without them, of a matrix product."""
         margin = by_bytes.margin if by_bytes is not None else _ROUNDED * part.vectors.shape[1]
-        visible = np.flatnonzero(self._seen[part.kinds])
-        if self._among is not None:
-            visible = visible[places_among(self._among, part.ids[visible])[1]]
         # Of the negated values: a partition by the largest takes ten times as long if many are equal.
-        far = -rough[visible]
-        near = far <= self._border + margin
-        visible, far = visible[near], far[near]
+        if self._among is None and _is_all(part, self._kinds):
+            far = -rough
+            visible = (far <= self._border + margin).nonzero()[0]
+            far = far[visible]
+        else:
+            visible = lookup(self._kinds)[part.kinds].nonzero()[0]
+            if self._among is not None:
+                visible = visible[places_among(self._among, part.ids[visible])[1]]
+            far = -rough[visible]
+            near = far <= self._border + margin
+            visible, far = visible[near], far[near]
         margins = margin if by_bytes is None else by_bytes.margins(visible)
         most = np.concatenate((self._most, far + margins))
         self._most = np.partition(most, self._limit - 1)[: self._limit] if len(most) > self._limit else most
@@ -412,6 +422,11 @@ class _NearestOfSource:
         is_kept[kept] = True
         ends = before + np.cumsum([len(some) for some in rows])
         return [some[is_kept[end - len(some) : end]] for some, end in zip(rows, ends.tolist(), strict=True)]
+
+
+def _is_all(part: MatrixBlock, kinds: frozenset[int]) -> bool:
+    """Return whether a block is known to hold rows of these kinds alone, none of them deleted."""
+    return part.held is not None and part.held <= kinds and part.kinds.min(initial=0) != DEAD
 
 
 def _row_by_row(vectors: Floats | PackedVectors, rows: NDArray[np.intp], query: Floats) -> Floats:
