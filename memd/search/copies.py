@@ -42,9 +42,15 @@ class ComparedText:
         words = frozenset(lowered.split())
         self.roughly = words if text.isascii() else words.union(lowered)
 
+    def is_roughly(self, other: "ComparedText") -> bool:
+        """Return whether the texts share so much that one may cover the other."""
+        fewest, most = sorted((len(self.roughly), len(other.roughly)))
+        least = _ROUGHLY * most
+        return fewest >= least and len(self.roughly & other.roughly) >= least
+
     def covers(self, other: "ComparedText") -> bool:
         """Return whether the other text has about the same length and says nothing that this one does not."""
-        if len(self.roughly & other.roughly) < _ROUGHLY * max(len(self.roughly), len(other.roughly)):
+        if not self.is_roughly(other):
             return False
         length, of_other = self.words.total(), other.words.total()
         if of_other < max(LEAST_WORDS, _LENGTH * length) or length < _LENGTH * of_other:

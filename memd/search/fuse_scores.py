@@ -271,12 +271,16 @@ class Fused(msgspec.Struct, frozen=True):
                 in any order. None: the caller needs the order.
         """
         evidence, found_r = self.meaning + self.words, self.candidates.r
-        r = np.where(np.isnan(found_r), 0.0, found_r)
         rows = np.argsort(-evidence, kind="stable")
-        if (evidence[rows[1:]] == evidence[rows[:-1]]).any():
-            rows = np.lexsort((-r, -evidence))
         if least > 0:
             rows = rows[: self.count_from(rows, least)]
+        ordered = evidence[rows]
+        is_alike = ordered[1:] == ordered[:-1]
+        is_told = is_alike if sets is None else is_alike[[end - 1 for end in sets if end <= len(is_alike)]]
+        if not is_told.any():
+            return rows if most is None else rows[:most]
+        r = np.where(np.isnan(found_r), 0.0, found_r)
+        rows = rows[np.lexsort((-r[rows], -ordered))]
         if most is not None and 0 < most < len(rows):
             last = rows[most - 1]
             # Candidates equal to the last one stay in until their positions have decided which of them comes first.

@@ -5,6 +5,7 @@ A part of a transcript that only repeats the question is closest to it, and answ
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import islice
 
@@ -33,7 +34,10 @@ class QuestionEchoes:
     def __init__(self, query: Query) -> None:
         """Prepare the words of one question."""
         self._query = query
-        self._asked = _words(query.embed_text)
+
+    @cached_property
+    def _asked(self) -> Sequence[str]:
+        return _words(self._query.embed_text)
 
     def only_repeats(self, chunk: StoredChunk) -> bool:
         """Return whether a chunk of a transcript cannot answer: someone asks the question, and nothing else is said after it.
@@ -303,7 +307,7 @@ class _Lane:
         alike = [
             (one, other)
             for one, other in likely
-            if (words := self._compared(other)).covers(own) or own.covers(words)
+            if (words := self._compared(other)).is_roughly(own) and (words.covers(own) or own.covers(words))
         ]
         if not alike:
             return (scored, chunk), []

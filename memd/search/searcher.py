@@ -878,7 +878,7 @@ def _candidates(
     near = np.array(vectors.near if isinstance(vectors, _VectorResults) else (), np.int64)
     ids = vector_matrix.distinct(np.concatenate((by_words, near)))
     r, share = np.full(len(ids), np.nan), np.zeros(len(ids))
-    at = np.searchsorted(ids, by_words)
+    at = ids.searchsorted(by_words)
     r[at] = [match.r for match in matches.values()]
     share[at] = [match.share for match in matches.values()]
     cosine = np.full(len(ids), np.nan)
@@ -893,7 +893,7 @@ def _candidates(
         within = np.maximum(within, facts.within(*time.as_seconds))
     is_there = facts.kinds != DEAD
     # While one index replaces another, its chunks are there a moment before its vectors.
-    is_of_now = 2 * np.count_nonzero(is_there[np.searchsorted(ids, near)]) >= len(near)
+    is_of_now = 2 * np.count_nonzero(is_there[ids.searchsorted(near)]) >= len(near)
     is_whole = bool(is_there[at].all() and is_of_now)
     nothing = np.full(len(ids), np.nan)
     found = Candidates(ids, facts.kinds, facts.times, r, cosine, share, within, nothing, np.zeros(len(ids)))

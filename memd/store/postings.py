@@ -546,7 +546,10 @@ class Postings(msgspec.Struct, frozen=True):
             len(one.rows) if seen is None else int(np.count_nonzero(seen[one.rows])) for one in phrases
         ]
         of_all = len(self) - self.dead if chunks is None else chunks
-        scores = self._scores(phrases, frequencies, average_length, of_all)
+        together = _joined([one.rows for one in phrases], [one.counts for one in phrases])
+        sizes = [len(one.rows) for one in phrases]
+        weights = np.repeat(idfs(frequencies, of_all), sizes)
+        scores = self._scores(together, weights, average_length)
         visible = [self._visible(scores, some) for some in self._by_source(kinds)]
         found = [
             _top(some if rows is None else np.where(rows, some, 0.0), limit)
@@ -557,17 +560,17 @@ class Postings(msgspec.Struct, frozen=True):
         if len(among) > 1:
             rows = distinct(rows)
         rows = rows[np.lexsort((rows, -scores[rows]))]
-        return Hits(self.ids[rows].tolist(), scores[rows].tolist(), _held(phrases, rows), frequencies)
+        held = _held(together.rows, sizes, rows, len(self))
+        return Hits(self.ids[rows].tolist(), scores[rows].tolist(), held, frequencies)
 
-    def _scores(
-        self,
-        phrases: Sequence[Occurrences],
-        frequencies: Sequence[int],
-        average_length: float,
-        chunks: int,
-    ) -> Doubles:
-        """Return the bm25 of each row; 0 if it holds no phrase. The sums are those of FTS5, in the same order."""
-        together = _joined([one.rows for one in phrases], [one.counts for one in phrases])
+    def _scores(self, together: Occurrences, weights: Doubles, average_length: float) -> Doubles:
+        """Return the bm25 of each row; 0 if it holds no phrase. The sums are those of FTS5, in the same order.
+
+        Args:
+            together: The occurrences of all phrases, one phrase after the other.
+            weights: For each of them the inverse document frequency of its phrase.
+            average_length: See `best`.
+        """
         if not len(together.rows):
             return np.zeros(len(self))
         often = together.counts.astype(np.float64)
@@ -576,7 +579,7 @@ class Postings(msgspec.Struct, frozen=True):
         parts += often
         often *= K1 + 1.0
         often /= parts
-        often *= np.repeat(idfs(frequencies, chunks), [len(one.rows) for one in phrases])
+        often *= weights
         scores: Doubles = np.bincount(together.rows, often, len(self)).astype(np.float64, copy=False)
         return scores
 
@@ -623,19 +626,25 @@ def _top(scores: Doubles, limit: int) -> Ints:
     return rows if len(rows) <= limit else rows[np.lexsort((rows, -scores[rows]))[:limit]]
 
 
-def _held(phrases: Sequence[Occurrences], rows: Ints) -> list[bytes]:
-    """Return for each row the indexes of the phrases that it holds."""
-    holds = np.zeros((len(rows), len(phrases)), np.bool_)
-    some = rows.astype(np.uint32)
-    for number, phrase in enumerate(phrases):
-        if len(phrase.rows):
-            # Of one type: else numpy copies all rows of the phrase.
-            at = np.minimum(np.searchsorted(phrase.rows, some), len(phrase.rows) - 1)
-            holds[:, number] = phrase.rows[at] == rows
+def _held(occurrences: NDArray[Any], sizes: Sequence[int], rows: Ints, count: int) -> list[bytes]:
+    """Return for each row the indexes of the phrases that it holds.
+
+    Args:
+        occurrences: The rows that hold the first phrase, then those that hold the second, and so on.
+        sizes: The number of these for each phrase.
+        rows: The rows to look at.
+        count: The number of all rows.
+    """
+    place = np.full(count, -1, np.int32)
+    place[rows] = np.arange(len(rows))
+    at = place[occurrences]
+    is_meant = at >= 0
+    holds = np.zeros((len(rows), len(sizes)), np.bool_)
+    holds[at[is_meant], np.repeat(np.arange(len(sizes)), sizes)[is_meant]] = True
     packed = np.packbits(holds, axis=1)  # most rows hold the same phrases as another row
     keys: list[bytes] = packed.view(f"V{packed.shape[1]}").ravel().tolist() if packed.size else []
     first = {key: row for row, key in enumerate(keys)}
-    numbers = range(len(phrases))
+    numbers = range(len(sizes))
     held = {
         key: bytes(compress(numbers, some))
         for key, some in zip(first, holds[list(first.values())].tolist(), strict=True)
