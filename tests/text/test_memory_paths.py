@@ -39,6 +39,7 @@ from memd.text.memory_paths import (
     session_name,
 )
 from memd.text.transcript_files import Layout
+from tests.bounds import shipped
 from tests.table import table
 
 HOME = Path("/home/ann/.openclaw/workspace")
@@ -271,6 +272,14 @@ def test_a_root_is_a_file_or_a_directory() -> None:
         None,
         "one.jsonl",
     ]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_directory_is_too_deep_for_the_bytes_of_its_path(more: int) -> None:
+    """Of a path with the name of a file, which the system takes no longer."""
+    root, many = ExtraDirectory(Path("/r")), (shipped("memd.text.memory_paths._MAX_BYTES") - 22) // 4 + more
+    parts = tuple("🪁" * (many // 20 + (number < many % 20)) for number in range(20))
+    assert is_too_deep(root, parts) is bool(more)
 
 
 @pytest.mark.parametrize("depth", [63, 64, 65])

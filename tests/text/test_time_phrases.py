@@ -228,6 +228,11 @@ def test_each_weekday_is_read_on_each_day(day: int) -> None:
         assert read_time(f"上上星期{chinese}", now).only_day == monday + timedelta(days=number - 14)
         assert read_time(f"{name} last week", now).only_day == monday + timedelta(days=number - 7)
         assert read_time(f"周{chinese}", now).only_day == bare
+    saturday = monday + timedelta(days=5)
+    begun = saturday if now.date() >= saturday else saturday - timedelta(weeks=1)
+    assert read_time("weekend", now).first.date() == begun
+    assert read_time("last weekend", now).first.date() == saturday - timedelta(weeks=1)
+    assert read_time("this weekend", now).first.date() == saturday
 
 
 @pytest.mark.parametrize("month", range(1, 13))
