@@ -225,6 +225,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         "directory",
         metavar="DIR",
         nargs="?",
+        type=_named,
         help="with MEMORY.md or memory/ inside it becomes the agent's workspace, else it is searched as well",
     )
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask before an agent changes")

@@ -141,10 +141,19 @@ def start(command: Sequence[str], file: Path, environ: Mapping[str, str]) -> Sta
         environ: Its environment.
 
     Raises:
-        OSError: it cannot be started, or its log cannot be written.
+        Failed: its log cannot be written.
+        OSError: it cannot be started.
     """
-    make_private(file.parent)
-    log = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        make_private(file.parent)
+        log = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise Failed(
+            "bad_config",
+            f"{visible(error.filename or str(file))} cannot be written: {error.strerror}.",
+            f"Give this user the right to write in {visible(str(file.parent))}, or set MEMD_STATE_DIR to another directory.",
+            exit_code=BAD_CONFIG,
+        ) from error
     try:
         os.fchmod(log, 0o600)
         log_at = os.fstat(log).st_size

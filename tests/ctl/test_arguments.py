@@ -91,6 +91,7 @@ def test_an_option_that_is_not_given_has_its_default() -> None:
         ["config"],
         ["config", "mend"],
         ["up", "a", "b"],
+        ["up", ""],
         ["down", "--agent", "main"],
         ["demo", "--agent", "main"],
     ],

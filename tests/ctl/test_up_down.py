@@ -235,6 +235,20 @@ def test_a_configuration_that_never_rests_is_left_alone(
     assert attempts == [b""] * shipped("memd.ctl.commands.up._TIMES")
 
 
+@pytest.mark.parametrize("what", ["directory", "log"])
+def test_a_state_directory_that_cannot_be_written_is_told_with_the_way_out(ours: House, what: str) -> None:
+    """As the daemon itself would; a file stands where a directory should, or the other way round."""
+    if what == "directory":
+        ours.make("st", "")
+    else:
+        (ours.home / "st" / "memd.log").mkdir(parents=True)
+    ran = ours.run("up", "--state-dir", str(ours.home / "st"))
+    assert ran.code == 78, ran
+    assert f"{ours.home / 'st' / 'memd.log'} cannot be written: " in ran.err
+    assert "MEMD_STATE_DIR" in ran.err
+    assert ours.daemon is None
+
+
 def test_a_wrong_configuration_starts_nothing(ours: House) -> None:
     """The line that is wrong is told, whoever met it."""
     ours.write_config("[agents.main]\nworkspce = 1\n")
