@@ -117,7 +117,7 @@ def of_length(redactor: Redactor, filler: str, anchor: str, length: int, *, numb
 def sample(redactor: Redactor, count: int, seed: int) -> list[Timed]:
     """So many texts with numbers, of a tenth of the length, drawn by chance; the slowest first."""
     every = [(filler, anchor) for filler in FILLERS for anchor in anchors()]
-    of_length(redactor, "words", "phrase", LENGTH // 100, numbered=True)  # the words of wallets are read once
+    of_length(redactor, "line", "phrase", LENGTH // 100, numbered=True)  # the words of wallets are read once
     return sorted(
         of_length(redactor, filler, anchor, LENGTH // 10, numbered=True)
         for filler, anchor in random.Random(seed).sample(every, count)
