@@ -1,8 +1,10 @@
 """memd-ctl up and down with a real daemon."""
 
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -247,6 +249,20 @@ def test_a_state_directory_that_cannot_be_written_is_told_with_the_way_out(ours:
     assert f"{ours.home / 'st' / 'memd.log'} cannot be written: " in ran.err
     assert "MEMD_STATE_DIR" in ran.err
     assert ours.daemon is None
+
+
+def test_an_agent_that_cannot_run_is_told(ours: House) -> None:
+    """Its index is of a newer memd; the others are searchable all the same."""
+    ours.write_config('[agents.main]\nworkspace = "~/ws"\n[agents.late]\nworkspace = "~/ws"\n')
+    ours.begin()
+    assert ours.run("down").code == 0
+    with contextlib.closing(sqlite3.connect(ours.state / "agents" / "late.sqlite")) as store:
+        store.execute("PRAGMA user_version = 99999")
+    ran = ours.run("up")
+    assert ran.code == 0, ran
+    assert "1 file, 1 chunk searchable now." in ran.out
+    assert "Agent late cannot run: " in ran.err
+    assert ran.err.endswith("made anew from your notes. See memd-ctl doctor.\n")
 
 
 def test_a_wrong_configuration_starts_nothing(ours: House) -> None:

@@ -153,11 +153,15 @@ def run_sync(invocation: Invocation) -> Outcome:
 
 def _synced(report: SyncReport, text: str) -> Outcome:
     """Return the outcome; the files of an agent that cannot run are not searchable, which a script must notice."""
-    notes = tuple(
-        f"Agent {visible(name)} cannot run: {visible(one_line(reason))}. See memd-ctl doctor."
+    return Outcome(report, text, left_out_notes(report), exit_code=BUSY if report.left_out else 0)
+
+
+def left_out_notes(report: SyncReport) -> tuple[str, ...]:
+    """Return a remark for each agent that cannot run."""
+    return tuple(
+        f"Agent {visible(name)} cannot run: {visible(one_line(reason)).removesuffix('.')}. See memd-ctl doctor."
         for name, reason in sorted(report.left_out.items())
     )
-    return Outcome(report, text, notes, exit_code=BUSY if report.left_out else 0)
 
 
 def sync_text_of(report: SyncReport) -> str:

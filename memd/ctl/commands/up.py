@@ -282,7 +282,8 @@ def _outcome(
     elif text.reason:
         lines.append(f"Vectors: none, {visible(one_line(text.reason))}.")
     lines.append(_next_step(invocation, has_notes=bool(text.files or elsewhere)))
-    return Outcome(_result(invocation, report, text, wanted, done), "\n".join(lines))
+    notes = indexing.left_out_notes(text)
+    return Outcome(_result(invocation, report, text, wanted, done), "\n".join(lines), notes)
 
 
 def _change_text(wanted: WantedAgent, home: Path) -> str:

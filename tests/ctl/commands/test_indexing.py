@@ -203,7 +203,7 @@ def test_nothing_need_be_waited_for(run: Run, address: Path) -> None:
 @pytest.mark.parametrize("flags", [(), ("--no-wait",)])
 def test_a_script_notices_an_agent_that_cannot_run(run: Run, address: Path, flags: tuple[str, ...]) -> None:
     """Its files are not searchable, whatever is to be said of the others."""
-    report = msgspec.structs.replace(_DONE, left_out={"work": "its disk\nis away"})
+    report = msgspec.structs.replace(_DONE, left_out={"work": "its disk\nis away."})
     replies = [answering(report)] if flags else [answering(status(agent())), answering(report)]
     with serving(address, *replies):
         code, out, err = run("sync", *flags)
