@@ -22,6 +22,7 @@ import structlog
 import uvloop
 
 from memd.errors import FatalError, MemdError
+from memd.runtime import malloc
 from memd.runtime.installed_code import MANAGED_STATUS, InstalledCode, run_anew
 from memd.runtime.threads import ResourceShortage, Threads
 from memd_client import paths
@@ -68,6 +69,7 @@ def find_places(config: Path | None, state_dir: Path | None, socket: Path | None
 def prepare() -> None:
     """Prepare the process to run for long with memory text in it; call it before any file is opened and the loop runs."""
     _bound_loop_delays()
+    malloc.share_arenas()
     _allow_open_files()
     _disable_core_files()
     # memd's files contain memory: only its user may read them, wherever the state directory is.

@@ -1,9 +1,14 @@
 """What is freed goes back to the system."""
 
+import ctypes
+import os
 import subprocess
 import sys
 
+import pytest
+
 from memd.runtime.malloc import give_back
+from tests.bounds import shipped
 
 MB = 1_000_000
 
@@ -52,3 +57,46 @@ def test_large_blocks_go_back_as_they_are_freed() -> None:
     )
     full, left = map(int, told.stdout.split())
     assert full - left > 80 * MB
+
+
+PROGRAM_OF_THREADS = """
+import ctypes, os, sys, threading
+from memd.runtime import malloc
+if sys.argv[1] == "shared":
+    malloc.share_arenas()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+barrier, addresses = threading.Barrier(8), []
+
+def allocate():
+    barrier.wait()
+    addresses.append(libc.malloc(1000))
+    barrier.wait()
+
+threads = [threading.Thread(target=allocate) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+libc.malloc_info.argtypes = [ctypes.c_int, ctypes.c_void_p]
+libc.fdopen.restype = ctypes.c_void_p
+out = libc.fdopen(1, b"w")
+libc.malloc_info(0, out)
+libc.fflush.argtypes = [ctypes.c_void_p]
+libc.fflush(out)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="only the GNU C library has arenas")
+def test_threads_share_arenas() -> None:
+    """Without that, each of several threads has its own."""
+
+    def arenas(how: str) -> int:
+        program = [sys.executable, "-c", PROGRAM_OF_THREADS, how]
+        usual = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")
+        }
+        told = subprocess.run(program, check=True, capture_output=True, text=True, env=usual)
+        return told.stdout.count("<heap nr=")
+
+    assert arenas("shared") <= shipped("memd.runtime.malloc.ARENAS") < arenas("not")
