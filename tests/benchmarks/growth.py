@@ -8,6 +8,7 @@ machine that does other work compare the CPU and its ratios, not the times.
 """
 
 import argparse
+import math
 import os
 import re
 import sys
@@ -24,7 +25,7 @@ from memd_client import Client
 from tests.benchmarks import notes
 from tests.benchmarks.figures import Samples
 from tests.benchmarks.idle import spent_by
-from tests.benchmarks.memory import resident_bytes
+from tests.benchmarks.memory import anonymous_bytes, resident_bytes
 from tests.benchmarks.searching import at_rest
 from tests.daemon.process import ROOT, Daemon
 from tests.wait import until
@@ -54,6 +55,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     first_answer_ms: float  # of a daemon that is started on the index
     first_answer_cpu_ms: float
     resident_mb: float
+    anonymous_mb: float  # of these; the rest are pages of programs
     disk_times_text: float  # all that memd keeps
 
     @property
@@ -81,7 +83,7 @@ ROWS: tuple[tuple[str, Callable[[Cost], str]], ...] = (
         "an edited note: found / has its vectors, ms",
         lambda one: f"{one.edit_ms:.0f} / {one.edit_vector_ms:.0f}",
     ),
-    ("resident, MB", lambda one: f"{one.resident_mb:.0f}"),
+    ("resident / of these anonymous, MB", lambda one: f"{one.resident_mb:.0f} / {one.anonymous_mb:.0f}"),
     ("state on disk / text", lambda one: f"{one.disk_times_text:.1f}"),
 )
 
@@ -133,6 +135,7 @@ def measured(home: Path, chunks: int) -> Cost:
             first_answer_ms=1000 * first_answer_s,
             first_answer_cpu_ms=1000 * first_answer_cpu_s,
             resident_mb=resident_bytes(daemon.process.pid) / 1e6,
+            anonymous_mb=(anonymous_bytes(daemon.process.pid) or math.nan) / 1e6,
             disk_times_text=disk / text_bytes,
         )
 

@@ -79,11 +79,21 @@ def _resident(name: str, stage: Stage) -> Figure:
     return Figure(name=name, unit="MB", memd=resident / 1e6, note=f"of which vectors {vectors:.0f} MB")
 
 
+def anonymous_bytes(pid: int) -> int | None:
+    """Memory that a process holds and no file backs; the rest are pages of programs, which processes share. None: no /proc here."""
+    status = Path(f"/proc/{pid}/status")
+    return _figure(status, "RssAnon") if status.exists() else None
+
+
+def _figure(status: Path, name: str) -> int:
+    return 1024 * int(status.read_text().partition(f"{name}:")[2].split()[0])
+
+
 def resident_bytes(pid: int) -> int:
     """Memory that a process holds."""
     status = Path(f"/proc/{pid}/status")
     if status.exists():  # a small system has it, and no ps
-        return 1024 * int(status.read_text().partition("VmRSS:")[2].split()[0])
+        return _figure(status, "VmRSS")
     return 1024 * int(
         subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], check=True, stdout=subprocess.PIPE).stdout
     )

@@ -24,6 +24,7 @@ SMALL = Cost(
     first_answer_ms=450.0,
     first_answer_cpu_ms=300.0,
     resident_mb=70.0,
+    anonymous_mb=45.0,
     disk_times_text=26.0,
 )
 LARGE = msgspec.structs.replace(SMALL, chunks=20_000, search_p50_ms=9.0, search_cpu_ms=8.0, product_ms=2.0)
