@@ -98,6 +98,14 @@ def test_what_is_written_says_who_wrote_it_and_when_and_holds_no_secret(daemon: 
         assert memd.search("heron staging").results[0].path == today
 
 
+def test_nul_characters_hide_no_secret(daemon: Daemon) -> None:
+    """No note holds them: without them, the two halves would be the secret."""
+    _, reply = ask(daemon.socket, *WRITES, text=f"the key is {TOKEN[:20]}\0{TOKEN[20:]}")
+    assert reply["redacted"] == {"github-token": 1}
+    (note,) = notes(daemon).values()
+    assert "the key is [REDACTED:github-token]" in note
+
+
 def test_a_write_that_runs_when_the_client_hangs_up_is_finished_and_answered(daemon: Daemon) -> None:
     """As where a pipe of a shell is the client."""
     call = {
@@ -158,6 +166,7 @@ def test_the_daemon_decides_who_may_write(daemon: Daemon, key: str, error: str) 
         ({}, "text is missing"),
         ({"text": 7}, "text is missing"),
         ({"text": " \n"}, "text is empty"),
+        ({"text": "\0 \0"}, "text is empty"),
         ({"text": "x" * (MOST + 1)}, f"{MOST:,} are possible"),
         ({"text": marked("We chose PostgreSQL.")}, "only repeats"),
     ],

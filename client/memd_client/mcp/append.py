@@ -116,7 +116,8 @@ def _text(arguments: Mapping[str, Any]) -> str:
     given = arguments.get("text")
     if not isinstance(given, str):
         raise Unusable("text is missing.", f"Call {APPEND} again with text: what to write down.")
-    text = unmarked(given.encode("utf-8", "replace").decode()).strip()
+    # No note holds NUL; taken out only when it is written, it would hide the two halves of a secret.
+    text = unmarked(given.encode("utf-8", "replace").decode().replace("\0", "")).strip()
     if not text:
         raise Unusable(
             "text is empty, or only repeats what memory says.", f"Call {APPEND} again with something new."
