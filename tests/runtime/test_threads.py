@@ -319,7 +319,7 @@ async def test_an_idle_thread_keeps_nothing_of_its_last_call() -> None:
     assert not await threads.run(bool, [])
     await threads.run(id, given)
     del given
-    await until_async(lambda: kept() is None)
+    await until_async(lambda: kept() is None, 15)
     assert threads.count == 1
 
 

@@ -1,7 +1,10 @@
 """Whether the daemon runs, answers, and is the one that should."""
 
+import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -188,3 +191,16 @@ def test_two_daemons_that_hold_one_half_each_are_told() -> None:
 def test_the_newest_code_is_that_of_this_installation() -> None:
     """Not younger than the file of this very part."""
     assert daemon.newest_code() >= Path(daemon.__file__).stat().st_mtime
+
+
+def test_code_is_as_new_as_its_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though an installer keeps the times of files: it makes the directory that tells of the installation."""
+    at = daemon.newest_code()
+    files = []
+    for name, newer_s in (("METADATA", 1000), ("RECORD", 2000)):
+        directory = tmp_path / name
+        directory.mkdir()
+        os.utime(directory, (at + newer_s, at + newer_s))
+        files.append(SimpleNamespace(name=name, locate=partial(Path, directory, name)))
+    monkeypatch.setattr("importlib.metadata.distribution", lambda _: SimpleNamespace(files=files))
+    assert daemon.newest_code() == pytest.approx(at + 1000, abs=1)
