@@ -112,17 +112,15 @@ def without_repeats(text: str) -> tuple[NormalisedText, tuple[Repeat, ...]]:
         again = text.find(
             text[begin : begin + _PROBE_OF_REPEAT], begin + 1, begin + _MOST_REPEATED + _PROBE_OF_REPEAT
         )
-        if again > begin:
+        # What begins to repeat itself in the middle of these characters does so from the next ones on.
+        if again > begin and text[begin : end - again + begin] == text[again:end]:
             period = again - begin
             while text[end - period : end - period + REPEATS_KEPT] == text[
                 end : end + REPEATS_KEPT
             ] and end < len(text):
                 end += REPEATS_KEPT
             times = (end - begin - 2 * REPEATS_KEPT) // period
-            if (
-                end - begin >= _LEAST_REPEATED
-                and text[begin : begin + REPEATS_KEPT - period] == text[again : begin + REPEATS_KEPT]
-            ):
+            if end - begin >= _LEAST_REPEATED:
                 gap = begin + REPEATS_KEPT
                 pieces.append(text[at:gap])
                 repeats.append(Repeat(gap - total, period, times))

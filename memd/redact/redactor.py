@@ -292,7 +292,8 @@ class Redactor:
         """Return the secrets in a text; if it was searched before, only near the spans that changed since."""
         shorter, repeats = without_repeats(text)
         if repeats:
-            finds = self._finds_of(shorter.text, None)
+            # Each of its pieces is kept: little is left of them, so that nothing needs to go as one.
+            finds = self._finds_of(shorter.text, [(0, len(shorter.text))])
             return _merged(list(_repeated(finds, shorter, repeats)))
         return self._finds_of(text, changed)
 

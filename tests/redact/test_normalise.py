@@ -103,6 +103,15 @@ def test_what_repeats_itself_is_left_out(piece: str) -> None:
     assert text == shorter.text[:gap] + left_out + shorter.text[gap:]
 
 
+@pytest.mark.parametrize("before", [0, 9, 300, 371, 372, 500])
+def test_a_stretch_is_left_out_where_its_line_stands_just_before_it(before: int) -> None:
+    """What is between ends the first stretch, which is too short, and not the second."""
+    text = "said again\n" * before + "and something else\n" + "said again\n" * 3_000
+    shorter, repeats = without_repeats(text)
+    assert repeats
+    assert len(shorter.text) < len(text) - 15_000
+
+
 @pytest.mark.parametrize("more", [0, 1])
 def test_what_repeats_itself_for_a_short_way_stays(more: int) -> None:
     """Neither a short stretch nor a long piece is left out."""
