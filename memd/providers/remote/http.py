@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
 import httpx
@@ -22,6 +23,10 @@ LONGEST_LINE = 4 << 20  # bytes; a vector of 16,384 numbers takes a tenth of tha
 LARGEST_REFUSAL = 64 << 10  # bytes that are read of an error reply
 
 BROKEN_OFF = 16  # cancelled or timed-out requests after which a client is replaced by a new one
+
+# At each step of a request httpcore imports sniffio, to know which library runs the event loop. Where it is not installed, Python
+# looks for it on the disk each time, a third of the CPU of a short request. Without it, httpcore takes asyncio, which is so.
+sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]  # None: an import fails at once
 
 # Errors that httpx passes through beside its own: ssl.SSLError is an OSError, idna.IDNAError a ValueError.
 _BROKEN = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, ValueError)

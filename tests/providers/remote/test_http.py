@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -460,3 +461,24 @@ async def test_an_answer_larger_than_any_is_not_read_to_its_end(
         told.response = Response(body=b"x" * (1 << 20) + b"y")
         with pytest.raises(BadReply, match="larger than 1 MB"):
             await session.send(HttpRequest("embeddings", b"{}"), 5)
+
+
+def test_no_step_of_a_request_looks_for_a_module_that_is_not_installed() -> None:
+    """Python would look for it on the disk each time."""
+    program = """
+import sys
+import memd.providers.remote.http
+from httpcore._synchronization import current_async_library
+
+sought = []
+
+class Finder:
+    def find_spec(name, *_):
+        sought.append(name)
+
+sys.meta_path.insert(0, Finder)
+assert current_async_library() == "asyncio"
+print(sought)
+"""
+    told = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert told.stdout.split() == ["[]"]
