@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 
+from memd.text.simplified_chinese import simplified
+
 # Scripts written without spaces between words, and Hangul, whose words have particles attached.
 _CJK = (
     "\u1100-\u11ff"  # Hangul jamo
@@ -53,7 +55,7 @@ class _Forms(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         ch = chr(code)
-        form = self[code] = f" {ch} " if is_cjk(ch) else _form(ch)
+        form = self[code] = f" {simplified(ch)} " if is_cjk(ch) else _form(ch)
         return form
 
 
@@ -167,7 +169,7 @@ def folded(text: str) -> str:
 
 
 def fts_text(text: str) -> str:
-    """Return what the keyword index contains for a text: its tokens, folded and without accents.
+    """Return what the keyword index contains for a text: its tokens, folded, without accents, in simplified Chinese.
 
     A token is a word, which consists of letters, digits and marks, or a single CJK character or symbol, such
     as an emoji. All other characters separate tokens. Both the indexed text and the questions are converted

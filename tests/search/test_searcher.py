@@ -124,6 +124,16 @@ async def test_what_a_text_has_struck_out_is_shown_behind_it(tmp_path: Path) -> 
     await index.close()
 
 
+async def test_traditional_and_simplified_chinese_find_each_other_by_words(tmp_path: Path) -> None:
+    """The hit shows what is written."""
+    texts = ["車庫的鑰匙在閣樓", "会议改到周四", "ledger"]
+    index, searcher = await filled(tmp_path / "main.sqlite", texts)
+    for question, text in (("车库的钥匙", texts[0]), ("會議週四", texts[1]), ("車庫的鑰匙", texts[0])):
+        found = await searcher.search(question, kinds=KINDS, max_results=6, min_score=0.35, mode="keyword")
+        assert [hit.snippet for hit in found.hits] == [text]
+    await index.close()
+
+
 async def reranking(tmp_path: Path, reranker: Reversing) -> tuple[Index, Searcher]:
     texts = ["kettle 400", "kettle on 420", "kettle on the 440", "kettle on the shelf 460", "umbrella 5000"]
     index, _ = await filled(tmp_path / "main.sqlite", texts)
