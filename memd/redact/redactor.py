@@ -37,6 +37,7 @@ from memd.redact import (
     tool_output,
     turns_later,
     urls,
+    user_pairs,
     wallets,
 )
 from memd.redact.normalise import (
@@ -64,6 +65,7 @@ RULES: tuple[Rule, ...] = (
     *logins.RULES,
     *prose_other_languages.RULES,
     *plain_passwords.RULES,
+    *user_pairs.RULES,
     *answers.RULES,
     *lock_codes.RULES,
     *lock_forms.RULES,
@@ -95,8 +97,9 @@ _REASONS: Mapping[str, str] = {
         (prose_other_languages.RULES, "a sentence that tells it"),
         (
             plain_passwords.RULES,
-            "a word in quotes or at the end of a line behind a label, or a password beside a user",
+            "a word in quotes or at the end of a line behind a label",
         ),
+        (user_pairs.RULES, "a password beside a user"),
         (answers.RULES, "the answer to a security question"),
         (lock_codes.RULES, "a code behind what it opens"),
         (lock_forms.RULES, "a number in the form of a code beside a lock, or behind a verb for opening it"),

@@ -66,8 +66,11 @@ class KeyWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PlainWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Words around passwords that look like words, for memd.redact.plain_passwords."""
+    """Words around passwords that look like words, for memd.redact.plain_passwords and user_pairs."""
 
+    ambiguous: frozenset[str]
+    users_of_systems: frozenset[str]
+    access_of_talk: frozenset[str]
     phrases: tuple[str, ...]
     users: tuple[str, ...]
     access: tuple[str, ...]
