@@ -298,11 +298,11 @@ def _groups(text: str, at: int) -> Span | None:
 # The digits that a router has on its label: WLAN-Netzwerkschlüssel (WPA2) 5519 2038 4471 9026 3318
 _OF_NETWORK = (
     "netzwerkschlüssel", "wlan-schlüssel", "wlan schlüssel", "wlan-key", "wlan key", "wpa2", "wpa-psk", "wpa psk", "wpa key", "wpa-key", "wifi key", "wi-fi key",
-    "wifi-key", "security key", "network key", "clé wifi", "clé wi-fi", "clé wpa", "clé de sécurité", "clave wpa", "clave wifi", "clave de red", "chiave wifi", "chiave wpa",
+    "wifi-key", "security key", "network key", "clé wifi", "clé du wifi", "clé wi-fi", "clé du wi-fi", "clé wpa", "clé de sécurité", "clave wpa", "clave wifi", "clave de red", "chiave wifi", "chiave wpa",
     "网络密钥", "無線キー", "暗号化キー", "무선 키",
 )  # fmt: skip
 _NETWORK_KEY = re.compile(
-    rf"(?:{either(_OF_NETWORK)})[^\n0-9]{{0,16}}(?:[(（][^()（）\n]{{1,12}}[)）])?[^\n0-9]{{0,40}}?(?<![\w.,/-])(?P<secret>[0-9]{{4}}(?:[ ][0-9]{{4}}){{3,4}}|[0-9]{{16,24}}|(?-i:(?=[A-F]{{0,19}}[0-9])(?=[0-9]{{0,19}}[A-F])[0-9A-F]{{16,26}}))(?![\w-]|[ ][0-9])",
+    rf"(?:{either(_OF_NETWORK)})[^\n0-9]{{0,16}}(?:[(（][^()（）\n]{{1,12}}[)）])?[^\n0-9]{{0,40}}?(?<![\w.,/-])(?P<secret>[0-9]{{4}}(?:[ ][0-9]{{4}}){{3,4}}|[0-9]{{16,24}}|(?-i:(?=[A-Z-]{{0,28}}[0-9])[A-Z0-9]{{4}}(?:-[A-Z0-9]{{4}}){{2,5}})|(?-i:(?=[A-F]{{0,19}}[0-9])(?=[0-9]{{0,19}}[A-F])[0-9A-F]{{16,26}}))(?![\w-]|[ ][0-9])",
     re.IGNORECASE,
 )
 

@@ -8,7 +8,7 @@ import re
 
 from memd.redact import secret_candidates, secret_values
 from memd.redact.rule import Rule, Span
-from memd.redact.secret_words import SECRET_WORDS, either
+from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
 _WORDS = SECRET_WORDS.below
 _PASSWORDS = tuple(dict.fromkeys((*_WORDS.labels, *_WORDS.in_chinese, *SECRET_WORDS.passwords)))
@@ -54,11 +54,7 @@ RULES = (
     Rule(
         "password-below",
         "password",
-        tuple(
-            label
-            for label in _LABELS
-            if not any(label.startswith(other) for other in _LABELS if other != label)
-        ),
+        without_longer(_LABELS),
         _below,
     ),
 )

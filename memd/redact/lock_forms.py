@@ -7,50 +7,42 @@ keypad, turns, single digits), or a verb must say that the number opens the lock
 import re
 
 from memd.redact.rule import DIGIT, Nearby, Rule, Span
-from memd.redact.secret_words import SECRET_WORDS, either
+from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
 _WORDS = SECRET_WORDS.lock_codes
 _LOCKS = tuple(dict.fromkeys((*_WORDS.opened, *_WORDS.locks)))
-# Words of other meanings too, or parts of many other words.
-_AMBIGUOUS = frozenset(
-    {
-        "tor",
-        "kart",
-        "карт",
-        "carte sim",
-        "portal",
-        "messagerie",
-        "réunion",
-        "kasa",
-        "門",
-        "building",
-        "garage",
-        "小区",
-    }
-)
-_CLEAR_LOCKS = tuple(word for word in _LOCKS if word not in _AMBIGUOUS)
+_CLEAR_LOCKS = tuple(word for word in _LOCKS if word not in _WORDS.unclear)
 _SIDE = r"(?:right|left|clockwise|anticlockwise|counterclockwise|rechts|links|droite|gauche|derecha|izquierda|destra|sinistra|direita|esquerda)"
+# Turns of a dial: "12 right, 34 left, 8 right", "left to 42, right to 17", "左三圈 27 右两圈 61", "L12 R34 L8".
+_NUMBER_AND_SIDE = rf"[0-9]{{1,2}}[ ](?:to[ ]the[ ])?{_SIDE}"
+_SIDE_AND_NUMBER = rf"{_SIDE}[ ](?:to[ ])?[0-9]{{1,2}}"
+_NEXT_TURN = r"[ ]?[,;/–-]?[ ](?:then[ ])?"
+_TURN_IN_CHINESE = r"[左右](?:[一二两三四0-9]{1,2}圈[到至]?|[转轉到])?[ ]?[0-9]{1,2}[ ,，、]{0,2}"
 _TURNS = (
-    rf"(?:[0-9]{{1,2}}[ ](?:to[ ]the[ ])?{_SIDE}(?:[ ]?[,;/–-]?[ ](?:then[ ])?[0-9]{{1,2}}[ ](?:to[ ]the[ ])?{_SIDE}){{1,3}}"
-    rf"|{_SIDE}[ ](?:to[ ])?[0-9]{{1,2}}(?:[ ]?[,;/–-]?[ ](?:then[ ])?{_SIDE}[ ](?:to[ ])?[0-9]{{1,2}}){{1,3}}"
-    r"|(?:[左右][一二两三四0-9]{1,2}圈[到至]?[ ]?[0-9]{1,2}[ ,，、]{0,2}){2,5}(?<=[0-9])|(?:[左右](?:转|轉|到)?[ ]?[0-9]{1,2}[ ,，、]{0,2}){2,5}(?<=[0-9])|[LRlr][0-9]{1,2}(?:[ ,-]{1,2}[LRlr][0-9]{1,2}){2,3})"
+    rf"(?:{_NUMBER_AND_SIDE}(?:{_NEXT_TURN}{_NUMBER_AND_SIDE}){{1,3}}|{_SIDE_AND_NUMBER}(?:{_NEXT_TURN}{_SIDE_AND_NUMBER}){{1,3}}"
+    rf"|(?:{_TURN_IN_CHINESE}){{2,5}}(?<=[0-9])|[LR][0-9]{{1,2}}(?:[ ,-]{{1,2}}[LR][0-9]{{1,2}}){{2,3}})"
 )
+# Other forms of codes: with a key of the pad, digits one by one, three numbers, and what a parcel and a French door have.
 _KEYS = r"(?:[#*][0-9]{3,8}[#*]?|[0-9]{3,8}[ ]?[#*])(?![\w/#*])"
 _DIGITS_APART = r"[0-9](?:[ -][0-9]){2,5}(?![\w.,:/-]?[0-9])(?![ ]?[A-Za-z])"
 _THREE_NUMBERS = r"(?=[0-9 –-]{0,12}[0-9]{2})[0-9]{1,2}(?:[ ]?[-–][ ]?[0-9]{1,2}){2,3}(?![\w.:/-]|[ ](?:are|is|in|of|times|people|cm|mm|days|items|hours|minutes)\b)"
 _OF_PARCEL = r"[0-9A-Z]{1,3}-[0-9]{1,3}-[0-9]{2,5}(?![\w-])"
 _OF_DIGICODE = r"(?-i:[0-9]{2}[A-ZА-Я][0-9]{2,4}|[0-9]{4,5}[A-Z]|[A-Z][0-9]{4,5})(?!\w)"
 _ENDS = r"(?=[\"'”」)]?(?:[,;)，。；、!！(（]|[.](?!\w)|[ \t]{0,4}(?:\n|\Z)|[ ][^\W\d]|[ ]?[一-鿿]|[ ][–—-][ ]|です|입니다))"
-_SEPARATES = rf"(?:[ ]?[:：=][ ]{{0,3}}|[ ](?:is|was|now|{either(_WORDS.says)})(?:[ ](?:now|still))?[ ]:?|[ ][–—-][ ]|[是为為はは는은][ ]?)[\"'`“「*]{{0,2}}"
+_SAYS = tuple(word for word in _WORDS.says if word != "to")  # "the gate to 12-14" is English
+_SEPARATES = rf"(?:[ ]?[:：=][ ]{{0,3}}|[ ](?:is|was|now|{either(_SAYS)})(?:[ ](?:now|still))?[ ]:?|[ ][–—-][ ]|[是为為はは는은][ ]?)[\"'`“「*]{{0,2}}"
 # A lock, what is said of where it is, and a number that has the form of a code.
 _OF_LOCK = re.compile(
     rf"(?:{either(_CLEAR_LOCKS)})(?:(?<=[^\x00-\x7f])|s?(?![A-Za-z]))(?P<between>[^\n0-9.;:：。；!?#*]{{0,30}}?)"
-    rf"(?:{_SEPARATES}(?P<secret>{_KEYS}|{_TURNS}|{_DIGITS_APART}|{_THREE_NUMBERS})|[ ]?(?P<keys>(?:(?<=[^\x00-\x7f])|(?<=[^\x00-\x7f][ ])|(?<=[ ])(?![#*]))[#*]?[0-9]{{3,8}}[#*](?![\w#*]))|(?<=[^\x00-\x7f])[ ](?P<turns>{_TURNS}))",
+    rf"(?:{_SEPARATES}(?P<secret>{_KEYS}|{_TURNS}|{_DIGITS_APART}|{_THREE_NUMBERS})"
+    # Without a separator, a key behind the digits tells, and turns behind a lock in another script do.
+    r"|[ ]?(?P<keys>(?:(?<=[^\x00-\x7f])|(?<=[^\x00-\x7f][ ])|(?<=[ ])(?![#*]))[#*]?[0-9]{3,8}[#*](?![\w#*]))"
+    rf"|(?<=[^\x00-\x7f])[ ](?P<turns>{_TURNS}))",
     re.IGNORECASE,
 )
 # Between a lock and a number in a form that dates have, too, only words for codes stand, and where the lock is.
 _OF_CODE = re.compile(
-    rf"[ ]?(?:的|の|lock|combination|combo|number|{either(_WORDS.codes)})?[ ]?(?:[ ](?:in|of|on|at|for|to|im|am|in|der|des|du|de|da|del|della)(?:[ ][\w'’-]{{1,16}}){{1,4}})?",
+    rf"[ ]?(?:的|の|lock|combination|combo|number|{either(_WORDS.codes)})?[ ]?(?:[ ](?:in|of|on|at|for|to|im|am|der|des|du|de|da|del|della)(?:[ ][\w'’-]{{1,16}}){{1,4}})?",
     re.IGNORECASE,
 )
 # "The side gate opens with 3391*": a verb, its number, and a lock earlier in the line or right behind.
@@ -75,6 +67,7 @@ _ANY_LOCK = re.compile(
 )
 _NO_CODE = re.compile(rf"(?:{either(_WORDS.others)})", re.IGNORECASE)
 _HAS_FORM = re.compile(r"[0-9][ ]?[-–#*]|[#*][0-9]|[0-9][ ][0-9a-z]|[LRlrto左右转到圈][ ]?[0-9]")
+_DATE = re.compile("(?:[0-2]?[0-9]|3[01])-(?:0?[1-9]|1[0-2])-[0-9]{2}")
 _YEAR = re.compile("(?:19|20)[0-9]{2}")
 
 
@@ -86,8 +79,12 @@ def _of_lock(text: str, at: int) -> Span | None:
     for group in ("keys", "turns"):
         if match[group] is not None:
             return match.span(group)
-    is_sure = any(sign in match["secret"] for sign in "#*") or any(map(str.isalpha, match["secret"]))
-    return match.span("secret") if is_sure or _OF_CODE.fullmatch(match["between"]) is not None else None
+    said = match["secret"]
+    if any(sign in "#*" or sign.isalpha() for sign in said):
+        return match.span("secret")
+    # A date behind a lock alone is when it was bought or closed.
+    is_date = not match["between"].strip() and _DATE.fullmatch(said) is not None
+    return match.span("secret") if not is_date and _OF_CODE.fullmatch(match["between"]) is not None else None
 
 
 def _line_start(text: str, at: int) -> int:
@@ -115,31 +112,20 @@ def _before_verb(text: str, at: int) -> Span | None:
     begin = _line_start(text, start)
     is_locked = _ANY_LOCK.search(text, begin, start) or _ANY_LOCK.search(text, at, at + 40)
     is_year = _YEAR.fullmatch(match["secret"]) is not None
-    return (
-        None if not is_locked or is_year or _NO_CODE.search(text, begin, start) is not None else (start, end)
-    )
+    is_one = is_locked is not None and not is_year and _NO_CODE.search(text, begin, start) is None
+    return (start, end) if is_one else None
 
 
 def _on_dial(text: str, at: int) -> Span | None:
     match = _ON_DIAL.match(text, at)
-    return (
-        None
-        if match is None or _NO_CODE.search(text, _line_start(text, at), at) is not None
-        else match.span("secret")
-    )
-
-
-def _without_longer(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words that contain no other one: where a longer one begins, a search for them finds the shorter one."""
-    return tuple(
-        word for word in words if not any(word.startswith(other) for other in words if other != word)
-    )
+    is_one = match is not None and _NO_CODE.search(text, _line_start(text, at), at) is None
+    return match.span("secret") if match is not None and is_one else None
 
 
 RULES = (
-    Rule("lock-form", "code", _without_longer(_CLEAR_LOCKS), _of_lock, needs=Nearby(_HAS_FORM, 0, 60, 3)),
+    Rule("lock-form", "code", without_longer(_CLEAR_LOCKS), _of_lock, needs=Nearby(_HAS_FORM, 0, 60, 3)),
     Rule("lock-on-dial", "code", _WORDS.dials, _on_dial, needs=Nearby(_HAS_FORM, 0, 24, 3)),
-    Rule("opens-with", "code", _without_longer(_WORDS.opens), _opens_with, needs=Nearby(DIGIT, 0, 40)),
+    Rule("opens-with", "code", without_longer(_WORDS.opens), _opens_with, needs=Nearby(DIGIT, 0, 40)),
     Rule("opened-by", "code", _WORDS.then_opens, _before_verb, needs=Nearby(DIGIT, 24, 0)),
 )
 """Codes by their form, and codes by their verb."""

@@ -3,7 +3,7 @@
 import re
 import string
 
-from memd.redact import secret_values
+from memd.redact import secret_candidates, secret_values
 from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, stem
 from memd.redact.secret_values import Strength
 from memd.redact.secret_words import SECRET_WORDS, CodeWord, either
@@ -253,7 +253,7 @@ _COMES = (
 )
 _BEGINS_TO_COME = r"[ \u3000:：=＝는은이가はが「\[【（(]"
 _OPEN = r"(?P<open>[\"'`“„«「\[【（(]{0,3})"
-_CLOSE = r"(?=[\"'`”“»」)\]】]|[^\x00-\x7f]|[,;]|[.!?]?(?:\s|\Z))"
+_CLOSE = r"(?=[\"'`”“»」)\]】]|[^\x00-\u024f]|[,;]|[.!?]?(?:\s|\Z))"
 
 
 # A question for it, and a line below with the answer alone.
@@ -268,7 +268,8 @@ def _anchors_of(labels: tuple[str, ...]) -> tuple[str, ...]:
 def _behind_label(labels: tuple[str, ...], value: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?:{either(labels)}){_ENDING}(?:(?<=:)[ ]{{0,4}}|{_OF_IT}(?={_BEGINS_TO_COME}){_COMES}|(?P<bare>(?:[ ][^\W\d_][\w.'’-]{{0,20}}){{0,3}}?[ ]{{1,2}}))"
-        rf"{_OPEN}(?P<secret>{value}){_CLOSE}",
+        # Without a sign between, the first word that no sentence has is meant.
+        rf"{_OPEN}(?(bare)(?=[^\s]{{0,63}}[0-9!@#$%^&*+=?~_]))(?P<secret>{value}){_CLOSE}",
         re.IGNORECASE,
     )
 
@@ -280,7 +281,7 @@ def _abroad(labels: tuple[str, ...], *, strict: bool = False) -> Find:
         labels: The words for passwords.
         strict: Whether the words are ambiguous: values must be strong then.
     """
-    pattern = _behind_label(labels, "[!-~]{4,64}?")
+    pattern = _behind_label(labels, "[!-~À-ɏ]{4,64}?")
     asked = re.compile(rf"(?:{either(labels)}){_ANSWERED}", re.IGNORECASE)
 
     def find(text: str, at: int) -> Span | None:
@@ -292,7 +293,9 @@ def _abroad(labels: tuple[str, ...], *, strict: bool = False) -> Find:
             return None
         said = match["secret"]
         if strict or match["bare"] is not None:
-            return match.span("secret") if _is_made_up(said) else None
+            return (
+                match.span("secret") if _is_bare(said, (match["bare"] or "").strip(), strict=strict) else None
+            )
         if secret_values.is_strong(said) or (said.isdecimal() and len(said) >= 6):
             return match.span("secret")
         return match.span("secret") if match["open"] and any(map(str.isdigit, said)) else None
@@ -318,6 +321,33 @@ _OF_PASSWORD = Nearby(DIGIT, 0, 330)  # the longest distance from a label to its
 def _is_made_up(text: str) -> bool:
     """Return whether a text is no word and no name: it has letters of both cases and digits, or a symbol."""
     return secret_values.is_strong(text) and (has_both_cases(text) or _SIGN.search(text) is not None)
+
+
+# One noun, maybe behind a preposition: what the password is for.
+_NOUN = re.compile(
+    rf"(?:(?:{either(SECRET_WORDS.plain.of)})[ ])?(?!(?:{either(SECRET_WORDS.plain.of)})\Z)[^\W\d_][\w.'’-]{{2,20}}",
+    re.IGNORECASE,
+)
+
+
+def _is_bare(said: str, between: str, *, strict: bool) -> bool:
+    """Return whether a value is a password without a sign before it: right behind its label, or behind a noun and certainly none."""
+    if not between:
+        return _is_made_up(said) or (not strict and _is_typed(said))
+    return (
+        not strict
+        and _NOUN.fullmatch(between) is not None
+        and between.lower().rpartition(" ")[2] not in SECRET_WORDS.plain.function_words
+        and has_both_cases(said)
+        and _is_typed(said)
+        and "%" not in said
+    )
+
+
+def _is_typed(text: str) -> bool:
+    """Return whether a word directly behind a label is as people make passwords, and no name with a number."""
+    found = secret_candidates.password(text, 0)
+    return found is not None and found.grade != "weak" and found.said == text
 
 
 _SIGN = re.compile(r"[!@#$%^&*+=?~_-]")

@@ -101,6 +101,7 @@ class LockWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     in_one: tuple[str, ...]
     opens: tuple[str, ...]
     then_opens: tuple[str, ...]
+    unclear: frozenset[str]
     dials: tuple[str, ...]
     opened: tuple[str, ...]
     says: tuple[str, ...]
@@ -147,6 +148,13 @@ class SecretWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 SECRET_WORDS = msgspec.convert(
     tomllib.loads(resources.files(__package__).joinpath("secret_words.toml").read_text("utf-8")), SecretWords
 )
+
+
+def without_longer(words: Collection[str]) -> tuple[str, ...]:
+    """Return the words that begin with no other one, as anchors: where a longer one stands, a search for these finds the shorter one."""
+    return tuple(
+        word for word in words if not any(word.startswith(other) for other in words if other != word)
+    )
 
 
 def either(words: Collection[str]) -> str:

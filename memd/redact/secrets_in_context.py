@@ -543,12 +543,7 @@ def _may_be_code(value: SecretCandidate, cue: _Cue, between: str, *, told: int) 
         return False
     if len(plain) < 4 and "lock" not in between[:8].lower():
         return False
-    if (
-        not cue.is_code
-        and not cue.is_password
-        and " " in between.strip()
-        and _DATE.fullmatch(plain) is not None
-    ):
+    if not cue.is_code and not cue.is_password and _DATE.fullmatch(plain) is not None:
         return False
     is_alarm = between[:5].lower() == "alarm"
     # Alarms have times and numbers, too.

@@ -7,7 +7,7 @@ import re
 
 from memd.redact import secret_candidates, secret_values
 from memd.redact.rule import LEAD_IN, Rule, Span
-from memd.redact.secret_words import SECRET_WORDS, either
+from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
 _WORDS = SECRET_WORDS.below
 _LABELS = tuple(
@@ -53,11 +53,7 @@ RULES = (
     Rule(
         "told-turns-later",
         "password",
-        tuple(
-            label
-            for label in _LABELS
-            if not any(label.startswith(other) for other in _LABELS if other != label)
-        ),
+        without_longer(_LABELS),
         _later,
     ),
 )

@@ -12,8 +12,9 @@ from itertools import groupby
 from memd.redact.rule import Covered, Rule, Span, matching, sought, within_reach
 
 _LABEL = re.compile(
-    r"""(?:seed[ _-]?(?:phrase|words?)|recovery[ _-]?(?:phrase|words?)|(?<![\w./-])(?:wallet[ ])?seed(?=[ ]?(?:[:：]|is|=))|(?:wallet|metamask|ledger|trezor|12|24|twelve)[ ](?:words|phrase)|(?:(?<=secret[ ])|(?<=backup[ ]))phrase|bip-?39|(?:wallet|ledger|trezor)[ ]backup|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|(?:助记词|助記詞|恢复短语|种子短语)(?:[一-鿿]{1,6}(?=[:：]))?)
-    (?:[ ](?:for|of|to)(?:[ ][\w'-]{1,20}){1,4}?)?(?:,[ ]in[ ](?:the[ ])?(?:right[ ])?order)?
+    r"""(?:seed[ _-]?(?:phrase|words?)|recovery[ _-]?(?:phrase|words?)|(?<![\w./-])(?:wallet[ ])?seed(?=[ ]?(?:[:：]|is|=))|(?:wallet|metamask|ledger|trezor|12|24|twelve)[ ](?:words|phrase)|(?:(?<=secret[ ])|(?<=backup[ ]))phrase|bip-?39|(?:wallet|ledger|trezor)[ ]backup|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|frase[ ](?:de[ ](?:recuperación|recuperação)|di[ ]recupero|semilla)|phrase[ ]de[ ]récupération|wiederherstellungsphrase|сид-фраза|фраза[ ]восстановления|мнемоническая[ ]фраза|(?:시드|복구)[ ]?구문|니모닉|シードフレーズ|リカバリーフレーズ|ニーモニック
+    |(?:助记词|助記詞|恢复短语|种子短语)(?:[一-鿿]{1,6}(?=[:：]))?)
+    (?:[ ](?:for|of|to|de|del|der|für|di|do|da|en|от|для)(?:(?:[ ][\w'-]{1,20}){1,5}?(?=[ ]?[:：=]|[ ](?:is|are)[ ])|[ ][\w'-]{1,20}))?(?:,[ ]in[ ](?:the[ ])?(?:right[ ])?order)?
     [ ]{0,2}(?:[(（][^()（）\n]{1,24}[)）])?\\{0,7}["'`*]{0,3}(?:[ ]{0,2}(?:is|are|was|是|为|[:：=＝]|=>|->|[-–—](?=[ ])))?(?:[ ]?[:：])?[ \t\n*>]{0,6}\\{0,7}["'“「`]?(?:\\n)?""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -85,12 +86,37 @@ def _behind_label(text: str, label: re.Match[str]) -> Span | None:
     """Return twelve words or more directly behind a label, whether they are in a list or not."""
     words = _WORDS.match(text, label.end())
     if words is None:
-        return None
-    said = words[0].rstrip(" \t\n,，")
-    count = len(re.findall(r"[A-Za-z]{3,8}", said))
-    if count < 12 or _SENTENCE.search(said):
+        return _of_another_language(text, label)
+    said = _of_whole_lines(words[0].rstrip(" \t\n,，"))
+    count = len(_LETTERS.findall(said))
+    if count < 12:
+        return _of_another_language(text, label)
+    if _SENTENCE.search(said):
         return None
     return words.start(), words.start() + len(said)
+
+
+_LETTERS = re.compile("[A-Za-z]{3,8}")
+
+
+def _of_whole_lines(said: str) -> str:
+    """Return words without those of the lines behind a phrase: all up to a line end, where so many are a phrase and all are none."""
+    whole = said
+    while len(_LETTERS.findall(whole)) not in _COUNTS and "\n" in whole:
+        whole = whole.rpartition("\n")[0].rstrip(" \t,，")
+    return whole if len(_LETTERS.findall(whole)) in _COUNTS else said
+
+
+# Twelve words or more of any language, behind a label and a colon, to the end of the line.
+_ANY_WORDS = re.compile(r"[^\W\d_]{1,12}(?:[ ][^\W\d_]{1,12}){11,24}(?=[ ]{0,4}(?:\n|\Z))")
+
+
+def _of_another_language(text: str, label: re.Match[str]) -> Span | None:
+    """Return words of another language than English, all in small letters and each once, as no sentence has them."""
+    words = _ANY_WORDS.match(text, label.end()) if label[0].rstrip().endswith((":", "：")) else None
+    if words is None or words[0] != words[0].lower() or len(set(words[0].split())) <= words[0].count(" "):
+        return None
+    return None if _SENTENCE.search(words[0]) else words.span()
 
 
 def _checked(text: str, run: Span, languages: Sequence[str]) -> Iterator[Span]:
@@ -150,6 +176,7 @@ _OF_ACCOUNTS = matching(
 _SPEAKS_OF_PHRASE = (
     "seed", "wallet", "words", "recovery", "mnemonic", "phrase", "metamask", "ledger", "trezor", "bip39", "bip-39",
     "助记词", "助記詞", "恢复短语", "种子短语", "钱包", "錢包",
+    "wiederherstellungsphrase", "frase de recuper", "frase di recupero", "frase semilla", "сид-фраза", "фраза восстановления", "мнемоническая фраза", "시드 구문", "시드구문", "복구 구문", "복구구문", "니모닉", "シードフレーズ", "リカバリーフレーズ", "ニーモニック",
 )  # fmt: skip
 
 RULES = (
