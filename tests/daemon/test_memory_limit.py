@@ -83,7 +83,8 @@ def test_memory_falls_and_answers_stay(home: Path) -> None:
         until(lambda: resident_mb(daemon) < held_mb - 0.7 * VECTORS_MB, 20)
         for _ in range(4):
             assert answers(client) == before
-        assert resident_mb(daemon) < held_mb - 0.4 * VECTORS_MB
+        # What the searches took goes back a moment later.
+        until(lambda: resident_mb(daemon) < held_mb - 0.4 * VECTORS_MB, 60)
         status = client.status()
         assert memory_of(status).limit_mb == 64
         assert status.agents["main"].vectors.resident_mb < VECTORS_MB / 50
@@ -104,7 +105,8 @@ def test_memory_falls_and_answers_stay(home: Path) -> None:
         daemon.start()
         assert is_on_disk(client)
         assert answers(client) == before
-        assert resident_mb(daemon) < held_mb - 0.4 * VECTORS_MB
+        # What the searches took goes back a moment later.
+        until(lambda: resident_mb(daemon) < held_mb - 0.4 * VECTORS_MB, 60)
 
 
 @pytest.mark.long
