@@ -12,6 +12,7 @@ from tests.table import table
         ("週末去鹹水灣釣魚", "周末去咸水湾钓鱼"),
         ("電話 0912、地址：臺北", "电话 0912、地址：台北"),
         ("車庫的鑰匙在誰那裡？", "车库的钥匙在谁那里？"),
+        ("天氣預報說稅率恆定", "天气预报说税率恒定"),
     ],
 )
 def test_traditional_and_simplified_text_have_the_same_tokens(traditional: str, simple: str) -> None:
