@@ -1,7 +1,7 @@
 """Finds the parts of a text that are so full of labels with secrets that they are taken out as one.
 
-A label and its value in each 32 characters, for 65,536 characters and more, is nothing that a person wrote, and no list of
-logins that anybody needs without its passwords. To judge each value of such a part takes up to five seconds for a megabyte.
+One of the words that rules begin at in each 32 characters, for 65,536 characters and more, with secrets behind them, is nothing that a
+person wrote, and no list of logins that anybody needs without its passwords. To judge each value of such a part takes up to five seconds for a megabyte.
 """
 
 from bisect import bisect_left
@@ -12,7 +12,7 @@ from itertools import pairwise
 from memd.redact.rule import Span
 
 _WINDOW = 1_024  # characters in which labels are counted
-_LEAST_LABELS = 32  # of a window
+_LEAST_LABELS = 32  # of a window; a long label may count twice, once for each rule that begins in it
 _LEAST_WINDOWS = 64  # one after another; what is shorter takes a third of a second at most
 _STEP, _LEAST_SECRETS = 512, 16  # characters of a step of the sample, and secrets that begin in each
 SAMPLE_CHARS = 4_096

@@ -81,9 +81,7 @@ class Candidates(msgspec.Struct, frozen=True):
     r: Doubles  # -bm25, larger is better; NaN: not proposed by keywords
     cosine: Doubles  # to the question; NaN: the chunk or the question has no vector
     share: Doubles  # 0..1: the part of the question's information that the chunk's words hold
-    within: (
-        Doubles  # 0..1: the part of the chunk's time that is named in the question; 0: it is of another time
-    )
+    within: Doubles  # 0..1: the part of the chunk's time that the question names; 0: it is of another time
     part: Doubles  # the cosine of the best part; NaN: the chunk has no part with a vector
     foreign: Doubles  # 0..1: the part of the text in other scripts than the question
     closest: Mapping[int, Span] = {}  # by row: where in the chunk's text the best part is

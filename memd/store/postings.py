@@ -111,9 +111,8 @@ class ChunkFacts(msgspec.Struct, frozen=True):
 
     def within(self, first_s: int, last_s: int) -> NDArray[np.float64]:
         """Return for each chunk the part of its time, 0..1, that lies within a time; 0 for undated ones."""
-        first, last = self.times.T.astype(
-            np.float64
-        )  # the bounds of an undated chunk are too far apart for integers
+        # The bounds of an undated chunk are too far apart for integers.
+        first, last = self.times.T.astype(np.float64)
         shared = np.minimum(last, last_s) - np.maximum(first, first_s) + 1
         within: NDArray[np.float64] = np.maximum(0.0, shared) / np.maximum(1.0, last - first + 1)
         return within
