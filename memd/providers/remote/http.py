@@ -6,6 +6,7 @@ import socket
 import ssl
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from importlib.util import find_spec
 
 import httpx
 
@@ -26,7 +27,8 @@ BROKEN_OFF = 16  # cancelled or timed-out requests after which a client is repla
 
 # At each step of a request httpcore imports sniffio, to know which library runs the event loop. Where it is not installed, Python
 # looks for it on the disk each time, a third of the CPU of a short request. Without it, httpcore takes asyncio, which is so.
-sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]  # None: an import fails at once
+if find_spec("sniffio") is None:
+    sys.modules["sniffio"] = None  # type: ignore[assignment]  # an import fails at once
 
 # Errors that httpx passes through beside its own: ssl.SSLError is an OSError, idna.IDNAError a ValueError.
 _BROKEN = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, ValueError)

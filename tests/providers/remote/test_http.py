@@ -482,3 +482,13 @@ print(sought)
 """
     told = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert told.stdout.split() == ["[]"]
+
+
+def test_a_module_that_is_installed_stays_importable(tmp_path: Path) -> None:
+    """Older versions of anyio cannot be imported without it."""
+    (tmp_path / "sniffio.py").write_text("here = True\n")
+    program = "import sys; sys.path.insert(0, sys.argv[1]); import memd.providers.remote.http, sniffio; print(sniffio.here)"
+    told = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], check=True, capture_output=True, text=True
+    )
+    assert told.stdout == "True\n"
