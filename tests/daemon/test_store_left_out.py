@@ -56,7 +56,7 @@ async def test_a_newer_store_leaves_out_its_agent_alone(home: Path) -> None:
         async with running(home, provider, settings=both) as client:
             report = await client.sync()
             assert report.files == 1
-            assert "newer memd" in (report.reason or "")
+            assert "newer memd" in report.left_out["work"]
             assert (await client.search("lighthouse", agent="main")).results
             failed = await refusal(client, "work")
             assert (failed.code, failed.hint) == ("unavailable", "memd-ctl doctor")
