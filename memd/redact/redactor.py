@@ -152,9 +152,8 @@ def _token_rules(rules: Ranked) -> _TokenRules:
 
 _IN_TOKENS = {anchor: _token_rules(rules) for anchor, rules in _by_anchor(in_token=True).items()}
 _TOKEN_INDEX = AnchorIndex(_IN_TOKENS)
-_CROWD = (
-    8  # anchors of a token in a text, from which on it is worth to compile one pattern for all of its rules
-)
+# So many places of an anchor of tokens in a text make it worthwhile to compile one pattern for all of its rules.
+_CROWD = 8
 _ANYWHERE = _by_anchor(in_token=False)
 _WALKED = tuple((rank, rule) for rank, rule in enumerate(RULES) if rule.walk is not None)
 _WALKED_AT: Mapping[str, tuple[int, ...]] = {

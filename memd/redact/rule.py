@@ -248,10 +248,8 @@ BREAK = re.compile(
     r"""[*`]{1,3}|["'][ ]?[+.][ ]?["']|[ ]{0,2}["'|]?[ ]?[+.\\=]?\r?\n[ \t]{0,16}(?:[>|][ \t]{0,2}){0,3}["']?"""
 )
 """What may part a token: emphasis, two strings of a program, a line end with the marks of a quotation or a table."""
-_OF_BREAK, _OF_PART = (
-    " \t\r\n\"'|>`*+.=\\",
-    WORD + "+/=.~",
-)  # the characters of a break, and of a part of a token
+# The characters of a break, and of a part of a token.
+_OF_BREAK, _OF_PART = " \t\r\n\"'|>`*+.=\\", WORD + "+/=.~"
 _LEAST_PART = 4
 # The first part of a broken token, too short for a run.
 _FIRST_PART = re.compile(

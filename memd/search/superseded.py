@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from itertools import chain, islice, repeat
 
 import msgspec
@@ -108,14 +108,10 @@ def _struck_elsewhere(
         # Most texts do not hold them, which is known in a twentieth of the time.
         if 2 * sum(term.split()[0][:3] in text for term in asked.terms) >= len(asked.terms)
     )
+    parsed = cache(parse)  # the same line is asked of several texts
     for later, older, text, asked, line in islice(likely, _MOST_COMPARED):
-        if all(one.share(held([text], one.terms)) >= SUPPORT for one in (asked, _parsed(line))):
+        if all(one.share(held([text], one.terms)) >= SUPPORT for one in (asked, parsed(line))):
             yield later, older
-
-
-@lru_cache(maxsize=_MOST_STRUCK)  # one search asks for the same line in several texts
-def _parsed(line: str) -> Query:
-    return parse(line)
 
 
 def _all_struck(chunks: Sequence[StoredChunk]) -> Iterator[tuple[int, Query, str]]:

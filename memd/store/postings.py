@@ -379,7 +379,7 @@ class Postings(msgspec.Struct, frozen=True):
         Args:
             chunks: The chunks to add.
             reader: Splits their texts into terms.
-            merges: Whether to merge segments, so that their number stays small; otherwise only those that no more fit to are merged.
+            merges: Whether to merge segments, so that their number stays small. False: they are merged only where a full one is followed by the next.
         """
         if not chunks:
             return self
