@@ -6,7 +6,7 @@ of a code below a label for one.
 
 import re
 
-from memd.redact import secret_candidates, secret_values
+from memd.redact import secret_candidates
 from memd.redact.rule import Rule, Span
 from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
@@ -25,8 +25,6 @@ _BELOW = re.compile(
 _LINE_BEFORE = re.compile(
     r"(?:\A|\n)[ \t>#*•-]{0,10}[*_`]{0,2}(?P<words>(?:[\w.@'’/+-]{1,24}[ ]){0,3}|[一-鿿ぁ-ヿA-Za-z0-9 -]{0,14})\Z"
 )
-_CODE = re.compile(r"[#*]?[0-9]{4,8}[#*]?")
-_YEAR = re.compile("(?:19|20)[0-9]{2}")
 
 
 def _below(text: str, at: int) -> Span | None:
@@ -40,22 +38,11 @@ def _below(text: str, at: int) -> Span | None:
         return None
     said = match["secret"]
     if match["code"] is not None:
-        is_one = _CODE.fullmatch(said) is not None and _YEAR.fullmatch(said) is None
-        return match.span("secret") if is_one else None
-    found = secret_candidates.password(said, match.start("secret"))
-    if found is None or found.grade == "weak" or secret_values.is_statement(said):
-        return None
-    return found.start, found.end
+        return match.span("secret") if secret_candidates.is_typed_code(said) else None
+    return secret_candidates.password_alone(said, match.start("secret"))
 
 
 _OTHERS_IN_CHINESE = tuple(word for word in _WORDS.others if not word.isascii() and not word[0].islower())
 
-RULES = (
-    Rule(
-        "password-below",
-        "password",
-        without_longer(_LABELS),
-        _below,
-    ),
-)
+RULES = (Rule("password-below", "password", without_longer(_LABELS), _below),)
 """One rule."""

@@ -2,6 +2,7 @@
 
 import re
 
+from memd.redact import secret_candidates
 from memd.redact.rule import Nearby, Rule, Span
 from memd.redact.secret_words import SECRET_WORDS, either
 
@@ -31,13 +32,12 @@ def _opening(text: str, at: int) -> Span | None:
             return None
     begin = max(0, text.rfind("\n", 0, at) + 1, at - 40)
     said = text[begin : match.start("secret")]
-    is_year = _YEAR.fullmatch(match["secret"]) is not None and not said.rstrip().endswith(_ANNOUNCES)
+    is_year = secret_candidates.is_year(match["secret"]) and not said.rstrip().endswith(_ANNOUNCES)
     is_number = _NUMBER.match(text, at) is not None and _SAFE.search(said) is None
     return None if is_year or is_number or _OTHERS.search(said) else match.span("secret")
 
 
 _ANNOUNCES = (":", "：", "=", *(f" {word}" for word in _WORDS.says if len(word) > 1))
-_YEAR = re.compile("(?:19|20)[0-9]{2}")
 # "の番号" and "번호" are the number of a door or a room, too; of a safe they are its code.
 _NUMBER = re.compile("の番号|번호")
 _SAFE = re.compile("金庫|금고|도어락")

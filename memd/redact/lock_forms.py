@@ -6,6 +6,7 @@ keypad, turns, single digits), or a verb must say that the number opens the lock
 
 import re
 
+from memd.redact import secret_candidates
 from memd.redact.rule import DIGIT, Nearby, Rule, Span
 from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
@@ -68,7 +69,6 @@ _ANY_LOCK = re.compile(
 _NO_CODE = re.compile(rf"(?:{either(_WORDS.others)})", re.IGNORECASE)
 _HAS_FORM = re.compile(r"[0-9][ ]?[-–#*]|[#*][0-9]|[0-9][ ][0-9a-z]|[LRlrto左右转到圈][ ]?[0-9]")
 _DATE = re.compile("(?:[0-2]?[0-9]|3[01])-(?:0?[1-9]|1[0-2])-[0-9]{2}")
-_YEAR = re.compile("(?:19|20)[0-9]{2}")
 
 
 def _of_lock(text: str, at: int) -> Span | None:
@@ -111,7 +111,7 @@ def _before_verb(text: str, at: int) -> Span | None:
     start, end = left + match.start("secret"), left + match.end("secret")
     begin = _line_start(text, start)
     is_locked = _ANY_LOCK.search(text, begin, start) or _ANY_LOCK.search(text, at, at + 40)
-    is_year = _YEAR.fullmatch(match["secret"]) is not None
+    is_year = secret_candidates.is_year(match["secret"])
     is_one = is_locked is not None and not is_year and _NO_CODE.search(text, begin, start) is None
     return (start, end) if is_one else None
 

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from memd.redact import secret_values
+from memd.redact.rule import Span
 
 Grade = Literal["sure", "mixed", "likely", "weak", "digits"]
 """From what can only be a password to what is often something else; "digits" is the grade of codes."""
@@ -56,6 +57,8 @@ _SERIES = re.compile(
 )
 _ROW = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _NUMBERED = re.compile(r"[A-Za-z]{2,12}[-_.]?[0-9]")  # value1, step-2
+_YEAR = re.compile("(?:19|20)[0-9]{2}")
+_TYPED_CODE = re.compile(r"[#*]?[0-9]{4,8}[#*]?")
 _WORD_AND_NUMBER = re.compile(r"[A-Za-z]{4,16}_[0-9]{2,6}")
 _WORDS_AND_NUMBER = re.compile(r"[a-z]{2,12}(?:_[a-z]{2,12}){1,3}_[0-9]{2,6}")
 _WORDS = re.compile(
@@ -88,6 +91,24 @@ class SecretCandidate(msgspec.Struct, frozen=True):
 def names_thing(word: str) -> bool:
     """Return whether a word is a thing and its number: server2, python3.11."""
     return _NAMED_THING.fullmatch(word) is not None
+
+
+def is_year(digits: str) -> bool:
+    """Return whether a number may be a year of the last hundred or of the next."""
+    return _YEAR.fullmatch(digits) is not None
+
+
+def is_typed_code(word: str) -> bool:
+    """Return whether a word is the digits of a code, maybe with a sign of a keypad around them, and no year."""
+    return _TYPED_CODE.fullmatch(word) is not None and not is_year(word)
+
+
+def password_alone(word: str, at: int) -> Span | None:
+    """Return the span of the password that a line or a turn consists of; None: the word is likely something else."""
+    found = password(word, at)
+    if found is None or found.grade == "weak" or secret_values.is_statement(word):
+        return None
+    return found.start, found.end
 
 
 def is_code(word: str) -> bool:

@@ -139,7 +139,6 @@ _HAS_NUMBER = re.compile(
     r"(?:doors?|gates?|lockers?|combo)[ ]", re.IGNORECASE
 )  # and a word follows the number
 _NUMBER = re.compile("[0-9]{2}")
-_YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _COUNTED = re.compile(
     rf"[ ]{{0,2}}(?:%|(?:mm|cm|km|m|kg|g|[gmk]i?b|ms|s|min|h|hrs?|[kmg]?hz|px|pt|k|v|w|usd|eur|gbp|x|[ap]m|st|nd|rd|th)(?![a-z])|{either(_WORDS.units)})|[.,:/][0-9]",
     re.IGNORECASE,
@@ -537,7 +536,7 @@ def _may_be_code(value: SecretCandidate, cue: _Cue, between: str, *, told: int) 
         or "_" in between
     ):
         return False
-    if _OF_ERRORS.search(between) or (told < _TOLD and _YEAR.fullmatch(plain)):
+    if _OF_ERRORS.search(between) or (told < _TOLD and secret_candidates.is_year(plain)):
         return False
     if not cue.code_points or (cue.is_password and not cue.is_code and not 6 <= len(plain) <= 8):
         return False

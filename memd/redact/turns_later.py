@@ -5,7 +5,7 @@ The turn that asks names what it asks for; the one that tells says nothing else:
 
 import re
 
-from memd.redact import secret_candidates, secret_values
+from memd.redact import secret_candidates
 from memd.redact.rule import LEAD_IN, Rule, Span
 from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
@@ -23,8 +23,6 @@ _LATER = re.compile(
 _ASKS = re.compile(
     rf"[?？؟]|{either(SECRET_WORDS.context.asks)}|remember|save|remind|记|merk|запомни", re.IGNORECASE
 )
-_CODE = re.compile(r"[#*]?[0-9]{4,8}[#*]?")
-_YEAR = re.compile("(?:19|20)[0-9]{2}")
 _IS_CODE = re.compile(
     rf"(?:{either((*_WORDS.codes, *_WORDS.asked))})|{either(SECRET_WORDS.below.in_chinese)}", re.IGNORECASE
 )
@@ -41,20 +39,10 @@ def _later(text: str, at: int) -> Span | None:
     if _ASKS.search(asked) is None or _SETTLED.search(match["between"]) or _SETTLED.search(match["asks"]):
         return None
     said = match["secret"]
-    if _CODE.fullmatch(said) is not None:
-        return match.span("secret") if _IS_CODE.match(text, at) and _YEAR.fullmatch(said) is None else None
-    found = secret_candidates.password(said, match.start("secret"))
-    if found is None or found.grade == "weak" or secret_values.is_statement(said):
-        return None
-    return found.start, found.end
+    if secret_candidates.is_typed_code(said):
+        return match.span("secret") if _IS_CODE.match(text, at) else None
+    return secret_candidates.password_alone(said, match.start("secret"))
 
 
-RULES = (
-    Rule(
-        "told-turns-later",
-        "password",
-        without_longer(_LABELS),
-        _later,
-    ),
-)
+RULES = (Rule("told-turns-later", "password", without_longer(_LABELS), _later),)
 """One rule."""
