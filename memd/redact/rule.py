@@ -30,6 +30,15 @@ Find = Callable[[str, int], Span | None]
 """Given a text and where an anchor stands in it, what is secret there. Its work has a bound that no text moves."""
 
 
+class SecretSpan(msgspec.Struct, frozen=True, gc=False):
+    """A secret in a text, and what found it."""
+
+    start: int
+    end: int
+    kind: str
+    rank: int  # of the rule that found it, see memd.redact.rule_set; where secrets overlap, the lowest counts
+
+
 class Covered:
     """The parts of a text that are known to be secret."""
 

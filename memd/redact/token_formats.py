@@ -196,7 +196,7 @@ _HASH = (
 _SCRAM = (
     r"SCRAM-SHA-(?:1|256|512)\$[0-9]{1,7}:[A-Za-z0-9+/=]{8,64}\$[A-Za-z0-9+/=]{20,100}:[A-Za-z0-9+/=]{20,100}"
 )
-_OF_ROWS = tuple(
+TOKENS = tuple(
     Rule(
         row.kind,
         row.kind,
@@ -208,6 +208,7 @@ _OF_ROWS = tuple(
     )
     for row in TOKEN_FORMATS
 )
+"""A rule for each row."""
 # The id and secret of an application, which together are an access token.
 APPLICATION = Rule(
     "facebook-app-token",
@@ -225,8 +226,6 @@ HASHES = (
     ),
 )  # fmt: skip
 """Hashes of passwords."""
-RULES = (*_OF_ROWS, APPLICATION, *HASHES)
-"""One of each row, tokens of applications, and the hashes of passwords."""
 
 
 class VendorForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

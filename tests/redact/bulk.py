@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from memd.config.settings import Redact
-from memd.redact.redactor import Redactor, explained
+from memd.redact.redactor import Redactor
+from memd.redact.rule_set import explained
 from tests.redact import innocent
 
 LENGTH: Final = 1_000_000

@@ -16,7 +16,8 @@ from typing import Final
 import msgspec
 
 from memd.config.settings import Redact
-from memd.redact.redactor import RULES, Redactor
+from memd.redact.redactor import Redactor
+from memd.redact.rule_set import RULES
 
 LENGTH: Final = 200_000
 """Signs of a text."""

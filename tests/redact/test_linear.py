@@ -15,7 +15,8 @@ from hypothesis import settings
 import memd.redact
 from memd.config.regex_safety import MANY, REPEATS, has_rival_repeats, ops, parser, parts
 from memd.config.settings import Redact
-from memd.redact.redactor import RULES, Redactor
+from memd.redact.redactor import Redactor
+from memd.redact.rule_set import RULES
 from memd.redact.token_formats import TOKEN_FORMATS, TokenFormat
 from tests.redact import hostile
 

@@ -12,8 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.config.settings import Redact, UserRule
-from memd.redact.redactor import RULES, Redactor, SecretSpan, explained
-from memd.redact.rule import GOES_ON, Rule, rules_key
+from memd.redact.redactor import Redactor
+from memd.redact.rule import GOES_ON, Rule, SecretSpan, rules_key
+from memd.redact.rule_set import RULES, explained
 from tests.redact import innocent
 from tests.redact.corpus import samples
 from tests.table import table

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from memd.redact import rule
-from memd.redact.redactor import RULES
 from memd.redact.rule import AnchorIndex, Nearby
+from memd.redact.rule_set import RULES
 from tests.redact.corpus import samples
 
 _ANCHORS = ("a", "ab", "aba", "b密", "密码", "xyz")

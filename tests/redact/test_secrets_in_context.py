@@ -6,7 +6,8 @@ import pytest
 
 from memd.config.settings import Redact
 from memd.redact import secret_candidates
-from memd.redact.redactor import Redactor, explained
+from memd.redact.redactor import Redactor
+from memd.redact.rule_set import explained
 from memd.redact.secrets_in_context import Matches
 from tests.bounds import shipped
 from tests.table import table

@@ -111,7 +111,7 @@ def _found(text: str, redactor: "Redactor", *, line: int | None = None) -> Itera
         redactor: The rules.
         line: The line to report for all of them; None: the line within the text.
     """
-    from memd.redact.redactor import explained  # noqa: PLC0415 - as above
+    from memd.redact.rule_set import explained  # noqa: PLC0415 - as above
 
     number, after = 1, 0
     for find in redactor.finds(text):

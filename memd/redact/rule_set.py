@@ -1,0 +1,167 @@
+"""The built-in rules in their order, why each of them finds a secret, and which of them are tried at an anchor."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from memd.redact import (
+    answers,
+    assignments,
+    codes,
+    command_line,
+    headers,
+    keys_in_sentences,
+    line_below,
+    lock_codes,
+    lock_forms,
+    logins,
+    passphrases,
+    password_columns,
+    plain_passwords,
+    private_keys,
+    prose_english,
+    prose_other_languages,
+    recovery_codes,
+    secret_lists,
+    secrets_in_context,
+    spoken_numbers,
+    token_formats,
+    tool_output,
+    turns_later,
+    urls,
+    user_pairs,
+    wallets,
+)
+from memd.redact.rule import AnchorIndex, Rule, SecretSpan
+from memd.redact.token_formats import TOKEN_FORMATS, TokenFormat
+
+
+def _reason_of_form(row: TokenFormat) -> str:
+    return f"the form that {'many issuers give' if row.vendor == 'any' else f'{row.vendor} gives'} its tokens"
+
+
+# Ordered by certainty: where finds overlap, the kind of the first rule is printed.
+_RULES_AND_REASONS: tuple[tuple[tuple[Rule, ...], str], ...] = (
+    (private_keys.RULES, "a block of a private key"),
+    *(((rule,), _reason_of_form(row)) for rule, row in zip(token_formats.TOKENS, TOKEN_FORMATS, strict=True)),
+    ((token_formats.APPLICATION,), "the number of an application of Meta, and its secret"),
+    (token_formats.HASHES, "a password as a system keeps it, to try others on"),
+    (headers.RULES, "a header that carries credentials"),
+    (urls.RULES, "credentials in a URL"),
+    (wallets.RULES, "words or keys of a wallet"),
+    (assignments.RULES, "the value of a key that says what it holds"),
+    (prose_english.RULES, "a sentence that tells it"),
+    (codes.RULES, "a code behind what it opens or confirms"),
+    (logins.RULES, "a password where a text speaks of logging in"),
+    (prose_other_languages.RULES, "a sentence that tells it"),
+    (plain_passwords.RULES, "a word in quotes or at the end of a line behind a label"),
+    (user_pairs.RULES, "a password beside a user"),
+    (answers.RULES, "the answer to a security question"),
+    (lock_codes.RULES, "a code behind what it opens"),
+    (lock_forms.RULES, "a number in the form of a code beside a lock, or behind a verb for opening it"),
+    (passphrases.RULES, "words as a passphrase has them, behind a label"),
+    (spoken_numbers.RULES, "a code in words, behind a word for codes"),
+    (recovery_codes.RULES, "a code that opens an account when everything else is lost, behind its name"),
+    (line_below.RULES, "a value alone on the line below its label"),
+    (turns_later.RULES, "a turn that says nothing else, after one that asked for it"),
+    (command_line.RULES, "an argument of a command that is a password or a token"),
+    (tool_output.RULES, "a place that a tool, a device or an export has for a secret"),
+    (keys_in_sentences.RULES, "a key that its sentence tells"),
+    (secrets_in_context.RULES, "a value that the words around it tell"),
+)
+RULES = tuple(rule for rules, _ in _RULES_AND_REASONS for rule in rules)
+"""All built-in rules. The rank of a rule is its index."""
+NO_RULE = len(RULES)
+"""The rank of a secret that is found without a rule. Those that a user's rules find have higher ranks."""
+_REASONS = {rule.name: reason for rules, reason in _RULES_AND_REASONS for rule in rules}
+
+
+def explained(find: SecretSpan) -> tuple[str, str]:
+    """Return the name of the rule that found a secret, and the reason; nothing of the value."""
+    if find.rank < NO_RULE:
+        name = RULES[find.rank].name
+        return name, _REASONS[name]
+    if find.rank > NO_RULE:
+        return find.kind, "a rule in redact.extra"
+    if find.kind == password_columns.KIND:
+        return "table-or-list", "a cell of a column, or an item of a list, that is named like a secret"
+    if find.kind == "private-key":
+        return "private-key-middle", "lines of base64 and nothing else, as keys have them"
+    if find.kind == "key":
+        return "key-by-word", "a value drawn by chance beside a word for a key"
+    if find.kind.endswith("-key"):
+        return (
+            "vendor-word",
+            f"the form that the keys of {find.kind.removesuffix('-key')} have, and the name beside it",
+        )
+    return find.kind, "a number of a kind in redact.kinds"
+
+
+Ranked = tuple[tuple[int, Rule], ...]
+"""Rules, each with its rank."""
+
+
+def _by_anchor(*, in_token: bool) -> dict[str, Ranked]:
+    """Return the rules with a `find` function by anchor; an anchor that rules share is searched once."""
+    found: dict[str, Ranked] = {}
+    for rank, rule in enumerate(RULES):
+        if rule.in_token is in_token and rule.walk is None:
+            for anchor in rule.anchors:
+                found[anchor] = (*found.get(anchor, ()), (rank, rule))
+    return found
+
+
+class TokenRules(msgspec.Struct, frozen=True):
+    """The rules of an anchor of tokens, divided by whether they say what begins at the anchor."""
+
+    beginning: Ranked
+    others: Ranked
+    pattern: str  # matches wherever one of the rules `beginning` finds something
+    at_edge: bool
+
+
+def _token_rules(rules: Ranked) -> TokenRules:
+    beginning = tuple((rank, rule) for rank, rule in rules if rule.begins)
+    return TokenRules(
+        beginning,
+        tuple((rank, rule) for rank, rule in rules if not rule.begins),
+        "|".join(dict.fromkeys(f"(?:{pattern})" for _, rule in beginning for pattern in rule.begins)),
+        all(rule.at_edge for _, rule in rules),
+    )
+
+
+RULES_IN_TOKENS = {anchor: _token_rules(rules) for anchor, rules in _by_anchor(in_token=True).items()}
+"""By anchor: the rules that are tried where it is part of a token."""
+TOKEN_ANCHORS = AnchorIndex(RULES_IN_TOKENS)
+"""Finds those anchors."""
+
+
+class RulesAnywhere(msgspec.Struct, frozen=True):
+    """The rules of an anchor that may be anywhere, divided by whether they find something at a word of a sentence that continues."""
+
+    also_in_prose: Ranked
+    not_in_prose: Ranked
+    is_key_block: bool  # a private key may begin at the anchor: its end may be any number of characters away
+
+
+def _rules_anywhere(rules: Ranked) -> RulesAnywhere:
+    return RulesAnywhere(
+        tuple((rank, rule) for rank, rule in rules if not rule.skips_prose),
+        tuple((rank, rule) for rank, rule in rules if rule.skips_prose),
+        rules[0][0] < len(private_keys.RULES),
+    )
+
+
+RULES_ANYWHERE = {anchor: _rules_anywhere(rules) for anchor, rules in _by_anchor(in_token=False).items()}
+"""By anchor: the rules that are tried wherever it is."""
+WALKS = tuple((rank, rule) for rank, rule in enumerate(RULES) if rule.walk is not None)
+"""The rules with a `walk` function, each with its rank."""
+WALKS_AT: Mapping[str, tuple[int, ...]] = {
+    anchor: tuple(rank for rank, rule in WALKS if anchor in rule.anchors)
+    for anchor in dict.fromkeys(anchor for _, rule in WALKS for anchor in rule.anchors)
+}
+"""By anchor: the ranks of those rules."""
+ANCHORS = AnchorIndex(dict.fromkeys((*RULES_ANYWHERE, *WALKS_AT, *secret_lists.ANCHORS)))
+"""Finds the anchors of all rules that are not of tokens, and the names of lists."""
+RANK_OF_SIGNED = RULES.index(secrets_in_context.RULES[0])
+"""The rank of passwords that ``secrets_in_context.signed`` finds without an anchor."""
