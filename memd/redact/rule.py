@@ -168,17 +168,17 @@ LEAST_RUN = 14
 """So many signs of a token stand together at least, the anchor among them."""
 
 
-def matching(pattern: str, flags: int = 0, *, before: int = 0, signs: str = WORD) -> Find:
+def matching(pattern: str | re.Pattern[str], flags: int = 0, *, before: int = 0, signs: str = WORD) -> Find:
     """Return a Find that returns the span of a pattern's group "secret", or else of the whole match.
 
     Args:
         pattern: A regular expression.
-        flags: Flags of the pattern; re.ASCII is added.
+        flags: Flags of the pattern if it is a string; re.ASCII is added.
         before: 0: the pattern is matched at the anchor. Otherwise: at the beginning of the word that contains the anchor, at
             most this many characters before it.
         signs: The characters of such a word.
     """
-    compiled = re.compile(pattern, flags | re.ASCII)
+    compiled = re.compile(pattern, flags | re.ASCII) if isinstance(pattern, str) else pattern
     group: str | int = "secret" if "secret" in compiled.groupindex else 0
 
     def find(text: str, at: int) -> Span | None:

@@ -93,7 +93,7 @@ class AnswerWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LockWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Words for codes and for what they open, for memd.redact.lock_codes."""
+    """Words for codes and for what they open, for memd.redact.lock_codes_other_languages and lock_codes_by_form."""
 
     others: tuple[str, ...]
     codes: tuple[str, ...]
@@ -108,7 +108,7 @@ class LockWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SpokenNumbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Digits as words, for memd.redact.spoken_numbers."""
+    """Digits as words, for memd.redact.codes_in_words."""
 
     digits: tuple[str, ...]
     digits_in_chinese: str

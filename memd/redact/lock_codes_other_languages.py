@@ -1,4 +1,4 @@
-"""Finds codes of doors, alarms, cards and lockers outside English: digits behind a word for codes beside what it opens."""
+"""Finds codes of locks outside English: digits behind a word for codes beside the door, the alarm, the card or the locker it opens."""
 
 import re
 
@@ -21,6 +21,12 @@ _LOCK_BEFORE = re.compile(rf"(?<![A-Za-z]){_LOCK}{_GAP}\Z", re.IGNORECASE)
 _BEHIND_LOCK = re.compile(_CODE + _DIGITS, re.IGNORECASE)
 _IN_ONE = re.compile(rf"(?:{either(_WORDS.in_one)})\w{{0,4}}{_DIGITS}", re.IGNORECASE)
 _OTHERS = re.compile(either(_WORDS.others), re.IGNORECASE)
+_ANNOUNCES = (":", "：", "=", *(f" {word}" for word in _WORDS.says if len(word) > 1))
+# "の番号" and "번호" are the number of a door or a room, too; of a safe they are its code.
+_NUMBER = re.compile("の番号|번호")
+_SAFE = re.compile("金庫|금고|도어락")
+# The words for a code of a lock that no word for codes begins.
+_IN_ONE_WORD = tuple(word for word in _WORDS.in_one if not word.startswith(_WORDS.codes))
 
 
 def _opening(text: str, at: int) -> Span | None:
@@ -37,15 +43,34 @@ def _opening(text: str, at: int) -> Span | None:
     return None if is_year or is_number or _OTHERS.search(said) else match.span("secret")
 
 
-_ANNOUNCES = (":", "：", "=", *(f" {word}" for word in _WORDS.says if len(word) > 1))
-# "の番号" and "번호" are the number of a door or a room, too; of a safe they are its code.
-_NUMBER = re.compile("の番号|번호")
-_SAFE = re.compile("金庫|금고|도어락")
+# Digits after what they unlock or confirm: "锁屏是135792", "验证码收到了，是 781622".
+_CHINESE = re.compile(
+    r"(?:锁屏|门锁|智能锁|电子锁|大门|房门|保险[箱柜]|门禁|密码锁|验证码|驗證碼|校验码|保安[编編][码碼]|主持人密[钥鑰]|(?<![a-z])(?:pin|puk|pim)2?)"
+    r"(?P<middle>[ ]?[一-鿿，, ]{0,16}?(?:[是为係按输成]|改为|[:：])了?|[ ]?[:：])[ ，,「]{0,2}"
+    r"(?P<secret>[0-9]{3,8})(?![0-9A-Za-z%]|[.:/-][0-9]|,[0-9]{3}(?![0-9])|[ ]{0,2}[年月日元块个分楼号秒位次条米毫字])",
+    re.IGNORECASE,
+)
+_OF_ERRORS = re.compile("不能|不可|错误|长度|有效|次数|位数|超时|时间|端口|编号|价格|尺寸|宽|高")
 
 
-# The words for a code of a lock that no word for codes begins.
-_IN_ONE_WORD = tuple(word for word in _WORDS.in_one if not word.startswith(_WORDS.codes))
+def _chinese(text: str, at: int) -> Span | None:
+    match = _CHINESE.match(text, at)
+    return None if match is None or _OF_ERRORS.search(match["middle"]) else match.span("secret")
 
+
+CHINESE = (
+    Rule(
+        "code-of-lock-chinese",
+        "code",
+        (
+            "锁屏", "门锁", "智能锁", "电子锁", "大门", "房门", "保险箱", "保险柜", "门禁", "密码锁", "验证码", "驗證碼", "校验码",
+            "保安编码", "保安編碼", "主持人密钥", "主持人密鑰", "pin", "puk", "pim",
+        ),
+        _chinese,
+        needs=Nearby(re.compile("[:：是为係按输成了，, 「](?=[0-9])"), 0, 28, 2),
+    ),
+)  # fmt: skip
+"""One rule, which finds what confirms a login, too."""
 RULES = (
     Rule(
         "code-of-lock-abroad",
