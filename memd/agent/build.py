@@ -28,7 +28,8 @@ from memd.maintenance.loop import BackgroundTask
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.runtime.threads import Threads
 from memd.runtime.timers import Debouncer
-from memd.search.searcher import Reranker, Searcher
+from memd.search.protocols import Reranker
+from memd.search.searcher import Searcher
 from memd.sources.root_links import RootLinks
 from memd.sources.roots import ConfiguredRoots, configured_roots, roots_as_written
 from memd.store.errors import StoreDamaged

@@ -25,7 +25,8 @@ from memd.postgres.snapshots import SharedConnections
 from memd.postgres.transcripts import stretch_of, turns_in
 from memd.runtime.time_zones import zone_of
 from memd.search.make_hits import Proposal
-from memd.search.searcher import Reranker, Searcher
+from memd.search.protocols import Reranker
+from memd.search.searcher import Searcher
 
 TIMEOUT_S = 3.0  # for each of the few statements of a search
 COOLDOWN_S = 15.0  # time without searches after a failure of the server

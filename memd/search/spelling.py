@@ -24,7 +24,7 @@ _SPEAKER = re.compile(r"[^\S\n]*[:：]")
 
 
 class _Finder(Protocol):
-    """Looks up words in the keyword index; see searcher.ChunkFinder."""
+    """Looks up words in the keyword index; see protocols.ChunkFinder."""
 
     def holders(
         self, words: Sequence[str], kinds: Collection[Kind], most: int
@@ -32,7 +32,7 @@ class _Finder(Protocol):
 
 
 class _Reader(Protocol):
-    """Reads chunks; see searcher.ChunkReader."""
+    """Reads chunks; see protocols.ChunkReader."""
 
     @property
     def keywords(self) -> _Finder: ...

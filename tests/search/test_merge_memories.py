@@ -6,8 +6,9 @@ import pytest
 
 from memd.config.settings import AgentSettings
 from memd.domain_types import DegradedPart, FoundHit, Kind
+from memd.search.find_candidates import MAX_RESULTS
 from memd.search.make_hits import Proposal
-from memd.search.searcher import MAX_RESULTS, PROPOSED, Searcher
+from memd.search.searcher import PROPOSED, Searcher
 from memd.store.index import Index
 from tests.embedding.supplies import OneSpeaker
 from tests.search.leaning import KINDS, Leaning, Reversing, filled

@@ -14,9 +14,11 @@ from memd.domain_types import ChunkId, DegradedPart, Kind, Label, LabelKind
 from memd.providers.provider import Calibration, Vector, space_of
 from memd.runtime.profiling import TimeTrace
 from memd.runtime.threads import NoMemory, NoThread
+from memd.search.find_candidates import CANDIDATES, MAX_RESULTS
 from memd.search.fuse_scores import Doubles, Ints
 from memd.search.make_hits import Searched
-from memd.search.searcher import ATTEMPTS, CANDIDATES, EXAMINED, MAX_RESULTS, SPACES, Searcher
+from memd.search.order_candidates import EXAMINED
+from memd.search.searcher import ATTEMPTS, SPACES, Searcher
 from memd.store.database import READERS, Database
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreClosed, StoreDamaged, StoreRefused, StoreUnavailable
@@ -682,7 +684,7 @@ async def test_damage_of_one_side_is_told_and_the_other_side_answers(
     assert (by_meaning.keyword_damage, by_meaning.vector_damage) == (why, None)
     assert {hit.path for hit in by_meaning.hits} == {hit.path for hit in sound.hits}
     with monkeypatch.context() as broken:
-        broken.setattr("memd.search.searcher.vector_matrix.scan", damaged)
+        broken.setattr("memd.search.find_candidates.vector_matrix.scan", damaged)
         assert await searcher.warm() is None
         by_words = await found()
     assert (by_words.mode, by_words.degraded) == ("keyword", (DegradedPart("vector", why),))

@@ -10,7 +10,8 @@ import pytest
 from memd.config.settings import AgentSettings
 from memd.domain_types import NO_FILTER, Kind, Label, LabelKind, SearchFilter
 from memd.providers.provider import space_of
-from memd.search.searcher import CANDIDATES, Searcher
+from memd.search.find_candidates import CANDIDATES
+from memd.search.searcher import Searcher
 from memd.store.files import FileChange
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
