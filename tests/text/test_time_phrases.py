@@ -295,7 +295,7 @@ def test_times_out_of_the_range_of_dates_are_not_read() -> None:
 
 def test_a_distance_has_an_end() -> None:
     """No question of a memory goes further back."""
-    most = shipped("memd.text.time_phrases._MOST_BACK")
+    most = shipped("memd.text.time_rules._MOST_BACK")
     for now in (NOW, datetime(1000, 1, 1)):  # noqa: DTZ001
         assert [
             one.span.last - one.span.first < timedelta(days=7)
