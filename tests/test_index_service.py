@@ -22,7 +22,7 @@ from memd.maintenance.tasks import MANY
 from memd.rebuild import rebuilder
 from memd.rebuild.build_and_swap import beside
 from memd.runtime import timers
-from memd.sources.scan import SkipReason
+from memd.sources.scan_result import SkipReason
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
 from tests.between import before_call

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from memd.domain_types import FoundFile, Kind
-from memd.sources.scan import BlindReason, MountPoint, Scan
+from memd.sources.scan_result import BlindReason, MountPoint, Scan
 from memd.sources.vanished import kept
 from memd.store.files import KnownFile
 from memd.text.memory_paths import Root, find_place, is_session

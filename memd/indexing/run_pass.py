@@ -25,7 +25,8 @@ from memd.runtime.profiling import timed_part
 from memd.runtime.threads import Threads
 from memd.sources.origins import RootOrigin
 from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, NoRoot
-from memd.sources.scan import DOUBLES, BlindReason, MountPoint, Scan, SkipReason, scan, skip_of
+from memd.sources.scan import scan
+from memd.sources.scan_result import DOUBLES, BlindReason, MountPoint, Scan, SkipReason, skip_of
 from memd.sources.vanished import mounts_after, still_covered
 from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.files import KnownFile

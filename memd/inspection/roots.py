@@ -12,7 +12,8 @@ from memd.config.settings import AgentSettings
 from memd.inspection.probe import Disk, InspectedDatabase, InspectedRoot, PresetNotes, RootsScan
 from memd.sources.roots import roots_of
 from memd.sources.safe_open import SourceError
-from memd.sources.scan import SkipReason, scan
+from memd.sources.scan import scan
+from memd.sources.scan_result import SkipReason
 from memd.sources.transcripts.database_reader import list_sessions
 from memd.text.memory_paths import (
     ExtraDirectory,

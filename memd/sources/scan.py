@@ -12,23 +12,17 @@ import stat
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from enum import StrEnum
 from pathlib import Path
 from typing import assert_never
 
-import msgspec
-
 from memd.domain_types import FoundFile, Kind, Stamp
-from memd.sources.notes import TooLarge
+from memd.sources.choose_files import FileCandidate, each_once
 from memd.sources.safe_open import (
-    FileHeld,
     FileMissing,
     FileUnreadable,
     NoRoot,
-    OutsideFence,
     ProcessExhausted,
     SourceError,
-    UnexpectedFailure,
     is_mount_point,
     is_spelled_so,
     on_disk,
@@ -36,6 +30,7 @@ from memd.sources.safe_open import (
     refusal,
     root_opened,
 )
+from memd.sources.scan_result import BlindReason, MountPoint, Scan, SkipReason, skip_of
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     OF_OWNER,
@@ -56,7 +51,6 @@ from memd.text.memory_paths import (
     is_markdown,
     is_plain_note,
     is_too_deep,
-    is_under_any,
     is_utf8,
     name_of,
     nfc,
@@ -69,65 +63,8 @@ from memd.text.memory_paths import (
 from memd.text.transcript_files import first_is_free, is_database, is_database_log, transcript
 
 _UNSOUND = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-
-
-class SkipReason(StrEnum):
-    """Why a file is not indexed although its place and name qualify."""
-
-    TOO_LARGE = "too large"
-    TOO_DEEP = "too many directories deep"
-    SYMLINK = "symlink"
-    WENT = "gone before it was read"
-    UNREADABLE = "unreadable"
-    HELD = "held by another program"
-    FAILED = "memd fails at it, and its log says how"
-    NOT_REGULAR = "not a regular file"
-    NOT_MARKDOWN = "not a Markdown file"
-    NOT_TRANSCRIPT = "not a transcript (.jsonl or .jsonl.zst)"
-    NOT_UTF8 = "name is not UTF-8"
-    CONTROL = "control character in the name"
-    SAME_NAME = "same name in another Unicode form"
-    SAME_FILE = "same file under another name"
-    SAME_SESSION = "another file of a session that is indexed"  # archived, compressed, or copied
-
-
 _NO_DEVICE = -1  # of a session in a database, whose stamp has no inode of a file
 _LOOKS = 5  # listings of a directory of transcripts while files vanish from it
-
-# Which of several is indexed depends on the others, so a partial scan that meets one of these is not enough.
-DOUBLES = frozenset({SkipReason.SAME_NAME, SkipReason.SAME_FILE})
-
-
-class BlindReason(StrEnum):
-    """Why a scan could not look at a place."""
-
-    ABSENT = "no such directory"  # or is a symlink now: its files may return
-    CLOSED = "not readable"
-    UNMOUNTED = "disk not mounted"
-    MOVING = "renamed all the time"  # renames are events, so the next scan is near
-
-
-class MountPoint(msgspec.Struct, frozen=True):
-    """A mount point on the path of a root, or below it."""
-
-    place: str
-    prefix: str  # of the paths in the index below it
-
-
-class Scan(msgspec.Struct, frozen=True):
-    """What a scan has found, by path in the index."""
-
-    found: Mapping[str, FoundFile]  # in the order of their paths
-    skipped: Mapping[str, SkipReason]  # a file, or a directory with everything below it
-    # prefix -> why the scan could not look there: indexed files below it stay.
-    blind: Mapping[str, BlindReason]
-    mounts: frozenset[MountPoint]  # passed by the scan
-    looked: frozenset[str] | None  # prefixes of a partial scan; None: everywhere
-    linked: frozenset[tuple[Path, int]] = frozenset()  # files with several names, each with its inode
-
-    def covers(self, name: str) -> bool:
-        """Whether the scan covered this name: it was found or skipped, or does not exist, unless the scan was blind there."""
-        return self.looked is None or is_under_any(name, self.looked)
 
 
 def scan(roots: Sequence[Root], *, max_bytes: int, within: Collection[Path] | None = None) -> Scan:
@@ -206,28 +143,13 @@ def _places(root: Root, within: Collection[Path]) -> list[Parts]:
     return sorted(place for place in places if not any(place[:n] in places for n in range(len(place))))
 
 
-# Sort key: the workspace first, then by path; for files of one path: false before true, the last archive, the
-# one written last, the larger one, the home in use; finally by location.
-_Rank = tuple[int, str, tuple[bool, ...], str, int, int, int, str]
-
-
-class _Candidate(msgspec.Struct, frozen=True, gc=False):
-    root: Root
-    parts: Parts
-    found: FoundFile
-    device: int
-    # Without other names, an inode that was seen before was reused: the first file is gone.
-    has_other_names: bool
-    is_archived: bool = False  # of a session in a database; names of files say it themselves
-
-
 class _Search:
     """The state of one scan."""
 
     def __init__(self, max_bytes: int, order: Mapping[Path, int]) -> None:
         self._max_bytes = max_bytes
         self._order = order  # the order of the directories of roots
-        self._candidates: list[_Candidate] = []
+        self._candidates: list[FileCandidate] = []
         self._skipped: dict[str, SkipReason] = {}
         self._blind: dict[str, BlindReason] = {}
         self._mounts: set[MountPoint] = set()
@@ -277,7 +199,9 @@ class _Search:
         identities = {(candidate.device, candidate.found.stamp.inode) for candidate in self._candidates}
         # Nearly always each file has one name, and each name one file: then no order is needed.
         if not len(found) == len(identities) == len(self._candidates):
-            found = self._each_once()
+            found, doubles = each_once(self._candidates, self._order)
+            for name, why in doubles:
+                self._skip(name, why)
         return Scan(
             found={path: found[path] for path in sorted(found)},
             skipped=dict(sorted(self._skipped.items())),
@@ -286,44 +210,6 @@ class _Search:
             looked=looked,
             linked=frozenset(self._linked),
         )
-
-    def _each_once(self) -> dict[str, FoundFile]:
-        """Choose one of several candidates for a name or a file, and count the others as skipped."""
-        found: dict[str, FoundFile] = {}
-        by_identity: dict[tuple[int, int], FoundFile] = {}
-        for candidate in sorted(self._candidates, key=self._rank):
-            file = candidate.found
-            identity = (candidate.device, file.stamp.inode)
-            same = by_identity.get(identity)
-            if same is not None and (candidate.has_other_names or same.location == file.location):
-                # Overlapping roots lead to one file in two ways; only a second name of the file itself is
-                # reported.
-                if same.location != file.location:
-                    self._skip(_aside(file) if file.kind is Kind.SESSION else file.path, SkipReason.SAME_FILE)
-            elif same is not None and _is_spelled_otherwise(same, file):
-                if not _is_listed(same.file):
-                    del found[same.path]
-                    found[file.path] = by_identity[identity] = file
-            elif file.path in found and file.kind is Kind.SESSION:
-                self._skip(_aside(file), SkipReason.SAME_SESSION)
-            elif file.path in found:
-                self._skip(file.location, SkipReason.SAME_NAME)
-            else:
-                found[file.path] = file
-                if file.stamp.inode:  # some file systems have no inode numbers
-                    by_identity[identity] = file
-        return found
-
-    def _rank(self, candidate: _Candidate) -> _Rank:
-        root, parts, found = candidate.root, candidate.parts, candidate.found
-        order = self._order[root.directory]
-        if not found.entry:
-            return _rank(root, parts, found, order)
-        # A session in a database is stored there; files of it are older versions or copies.
-        others = (candidate.is_archived, False, False, False, False)
-        stamp = found.stamp
-        location = f"{found.location}/{found.entry}"
-        return (2, found.path, others, "", -stamp.mtime_ns, -stamp.size, order, location)
 
     def _whole(self, root: Root, base: int) -> None:
         match root:
@@ -443,7 +329,7 @@ class _Search:
             kind = Kind.CURATED if name.lower() in OF_OWNER else Kind.NOTE
             found = FoundFile(prefix + name, directory + name, kind, Stamp.of(status))
             self._candidates.append(
-                _Candidate(root, (*above, name), found, status.st_dev, has_other_names=False)
+                FileCandidate(root, (*above, name), found, status.st_dev, has_other_names=False)
             )
         return others
 
@@ -461,7 +347,7 @@ class _Search:
             self.met_double = True
             self._linked.add((Path(location), status.st_ino))
         found = FoundFile(path, location, kind, Stamp.of(status))
-        self._candidates.append(_Candidate(root, parts, found, status.st_dev, status.st_nlink > 1))
+        self._candidates.append(FileCandidate(root, parts, found, status.st_dev, status.st_nlink > 1))
 
     def _entry(self, root: Root, location: str, parts: Parts, entry: os.DirEntry[str]) -> None:
         """Add an entry that is not a directory."""
@@ -502,7 +388,7 @@ class _Search:
             kind = Kind.SHARED_SESSION if session.is_shared else Kind.SESSION
             found = FoundFile(path, location, kind, session.stamp, session.id)
             self._candidates.append(
-                _Candidate(
+                FileCandidate(
                     root, parts, found, _NO_DEVICE, has_other_names=False, is_archived=session.archived
                 )
             )
@@ -551,65 +437,10 @@ class _Search:
         self._skipped[os.fsencode(name).decode(errors="backslashreplace")] = why
 
 
-def skip_of(trouble: SourceError) -> SkipReason:
-    """Return why a file that a scan found could not be indexed."""
-    match trouble:
-        case TooLarge():
-            return SkipReason.TOO_LARGE
-        case FileMissing():
-            return SkipReason.WENT
-        case FileHeld():
-            return SkipReason.HELD
-        case UnexpectedFailure():
-            return SkipReason.FAILED
-        case OutsideFence():
-            return SkipReason.NOT_REGULAR
-        case _:
-            return SkipReason.UNREADABLE
-
-
-def _is_spelled_otherwise(one: FoundFile, other: FoundFile) -> bool:
-    """Return whether two names of one file differ only in case."""
-    return one.location.casefold() == other.location.casefold()
-
-
-def _is_listed(file: Path) -> bool:
-    try:
-        return file in file.parent.iterdir()
-    except OSError:
-        return False
-
-
 def _kind(root: Root, path: str) -> Kind:
     if isinstance(root, SessionPaths):
         return Kind.SESSION
     return Kind.CURATED if is_for_owner(root, path) else Kind.NOTE
-
-
-def _rank(root: Root, parts: Parts, found: FoundFile, order: int) -> _Rank:
-    below, path, stamp = "/".join(parts), found.path, found.stamp
-    if not isinstance(root, SessionPaths):
-        # Of two ways to one file, the one that makes it private to its owner comes first.
-        others = (found.kind is not Kind.CURATED,)
-        return (int(not isinstance(root, Workspace)), path, others, "", 0, 0, 0, _spelled(below))
-    session = transcript_at(root, parts)
-    assert session is not None, "only transcripts are found below such a root"
-    copies = (session.archived, True, session.compressed, session.elsewhere, nfc(below) != below)
-    # Of several archives the last one, by its date, comes first. Of two live ones a person has copied one, as
-    # a backup or to continue elsewhere: the conversation continues in the one written last.
-    last = session.reset.translate(_BACKWARDS)
-    return (2, path, copies, last, -stamp.mtime_ns, -stamp.size, order, str(root.directory / below))
-
-
-def _spelled(below: str) -> str:
-    """Return a sort key: NFC spellings come first, directory by directory, in the order of safe_open.spellings."""
-    if below.isascii():
-        return "0" + below.replace("/", "/0")
-    return "/".join(f"{int(nfc(part) != part)}{part}" for part in below.split("/"))
-
-
-# Each digit -> the digit in reverse sort order.
-_BACKWARDS = str.maketrans("0123456789", "9876543210")
 
 
 def _has_other(other: SessionPaths, root: SessionPaths, parts: Parts, session: str) -> bool:
@@ -651,12 +482,6 @@ def _shown(root: Root, parts: Parts) -> str:
     if isinstance(root, SessionPaths):
         return f"{prefix_of(root)}{_location(root, parts)}"
     return name_of(root, parts) if parts else prefix_of(root)
-
-
-def _aside(file: FoundFile) -> str:
-    """Return the name under which a transcript is reported whose session is indexed from another file."""
-    label = "/".join(file.path.split("/")[:2])
-    return f"{label}{file.location}" if file.kind is Kind.SESSION else file.location
 
 
 def _flaw(name: str) -> SkipReason | None:

@@ -7,7 +7,7 @@ unmounted disk, since a person may have emptied it; a former mount point without
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from memd.sources.scan import BlindReason, MountPoint, Scan
+from memd.sources.scan_result import BlindReason, MountPoint, Scan
 from memd.text.memory_paths import Root, descends, is_under, is_under_any, parts_below, prefix_of
 
 

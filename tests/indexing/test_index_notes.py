@@ -24,7 +24,8 @@ from memd.indexing.rules import IndexingRules
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing, OutsideFence
-from memd.sources.scan import SkipReason, scan, skip_of
+from memd.sources.scan import scan
+from memd.sources.scan_result import SkipReason, skip_of
 from memd.store.embedding_cache import KnownVectors
 from memd.store.errors import StoreUnavailable
 from memd.store.files import FileChange, KnownFile

@@ -41,7 +41,8 @@ from memd.runtime.safe_traceback import safe_message
 from memd.runtime.timers import LONGEST_WAIT_S, Debouncer, delay_s
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, NoRoot, OutsideFence, SourceError
-from memd.sources.scan import BlindReason, MountPoint, Scan, scan
+from memd.sources.scan import scan
+from memd.sources.scan_result import BlindReason, MountPoint, Scan
 from memd.store import database
 from memd.store.errors import StoreClosed, StoreDamaged, StoreFull, StoreUnavailable
 from memd.store.files import ReplacedChunks

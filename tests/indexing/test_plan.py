@@ -5,7 +5,7 @@ import pytest
 
 from memd.domain_types import FoundFile, Kind, Stamp
 from memd.indexing.plan import EVENT_BYTES, GROUP_BYTES, GROUP_FILES, PassPlan, groups, plan
-from memd.sources.scan import BlindReason, Scan
+from memd.sources.scan_result import BlindReason, Scan
 from memd.store.files import KnownFile
 from memd.text.memory_paths import ExtraDirectory, Workspace, exclude_of
 

@@ -23,7 +23,8 @@ from memd.sources.safe_open import (
     SourceError,
     UnexpectedFailure,
 )
-from memd.sources.scan import BlindReason, MountPoint, Scan, SkipReason, scan, skip_of
+from memd.sources.scan import scan
+from memd.sources.scan_result import BlindReason, MountPoint, Scan, SkipReason, skip_of
 from memd.text.memory_paths import ExtraDirectory, Root, SingleFile, Workspace, exclude_of
 from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from memd.sources.safe_open import is_spelled_so
-from memd.sources.scan import Scan, scan
+from memd.sources.scan import scan
+from memd.sources.scan_result import Scan
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace
 
 pytestmark = pytest.mark.skipif(

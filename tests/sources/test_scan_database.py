@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from memd.domain_types import Kind
-from memd.sources.scan import BlindReason, Scan, SkipReason, scan
+from memd.sources.scan import scan
+from memd.sources.scan_result import BlindReason, Scan, SkipReason
 from memd.text.memory_paths import SessionPaths, exclude_of
 from tests.sources.homes import UUIDS
 from tests.sources.transcripts.openclaw_store import OpenClawStore

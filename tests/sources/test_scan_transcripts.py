@@ -13,7 +13,8 @@ from typing import Any, cast
 import pytest
 
 from memd.domain_types import Kind
-from memd.sources.scan import MountPoint, Scan, SkipReason, scan
+from memd.sources.scan import scan
+from memd.sources.scan_result import MountPoint, Scan, SkipReason
 from memd.sources.vanished import kept
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, Workspace, exclude_of
 from memd.text.transcript_files import Layout

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from memd.domain_types import FoundFile, Kind, Stamp
-from memd.sources.scan import BlindReason, MountPoint, Scan, scan
+from memd.sources.scan import scan
+from memd.sources.scan_result import BlindReason, MountPoint, Scan
 from memd.sources.vanished import kept, mounts_after, still_covered
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace, exclude_of
 

@@ -10,7 +10,8 @@ import pytest
 
 from memd.domain_types import FoundFile, Kind
 from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable
-from memd.sources.scan import Scan, SkipReason, scan
+from memd.sources.scan import scan
+from memd.sources.scan_result import Scan, SkipReason
 from memd.sources.transcripts import chats, exports
 from memd.sources.transcripts.database_reader import entry_growth, list_sessions, read_entry
 from memd.sources.transcripts.reader import UnchangedTranscript, WholeTranscript
