@@ -316,7 +316,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     share_taken: float = 0.0
     calibration: tuple[float, float] | None = None  # cosines that count as 0 and as 1
     min_score: float
-    # Strength of the best candidate; below answers_from, the hits are weak. See memd.search.fuse_scores.strength.
+    # Strength of the best candidate; below answers_from, the hits are weak. See memd.search.answer_strength.strength.
     strength: float = 0.0
     answers_from: float = 0.0
     missing: tuple[str, ...] = ()  # names in the question that occur in no text

@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from memd.chunk.split import Span
 from memd.domain_types import ChunkId
 from memd.providers.provider import Calibration
-from memd.search.terms import Names
 
 Doubles = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -41,28 +40,8 @@ _FEW = 20
 # days, too, gets nearly half of it.
 OF_TIME = 0.5
 
-# `later_first` compares the first POOL candidates. Two of them say the same if their scaled cosine exceeds the mean of all
-# pairs by _ALIKE; the mean includes _UNRELATED_PAIRS pairs of cosine _UNRELATED, since few candidates may all say the
-# same. The later one's score may be lower by _BEHIND at most, or by _BEHIND_IN_PAIR if the two are a pair and the older
-# one's scaled cosine to the question is at most _CLOSER_IN_PAIR higher. DECISIONS has the measurements.
-POOL = 16
-_ALIKE, _ALIKE_NOW = 0.29, 0.22
-_BEHIND, _BEHIND_NOW, _BEHIND_IN_PAIR = 0.06, 0.15, 0.2
-_CLOSER_IN_PAIR = 0.18
-_UNRELATED = 0.44
-_UNRELATED_PAIRS = 6
-
-_DIGITS = 3  # decimals of a score; it is rounded once, so that each place prints and compares the same number
-
-
-# Hits are weak if the strongest candidate's strength is below this. DECISIONS.md has the share of questions on either side.
-ANSWERS = 0.48
-_WORDS_OF_CLOSE = 0.25  # added to the closeness of a text that holds all words
-_WORDS_OF_FAR = 0.55  # the least strength of a text that holds all words, at any distance
-_WORDS_ALONE = 1.45  # the same for a text without a vector: a third of the question's information is enough
-_NAME = 0.35  # subtracted if no text holds a name that the question asks for
-_CODE = 0.45
-_NAME_BESIDE = 0.3  # factor on _NAME if the texts hold another name of the question
+SCORE_DIGITS = 3
+"""Decimals of a score; it is rounded once, so that each place prints and compares the same number."""
 
 
 class FusionWeights(msgspec.Struct, frozen=True):
@@ -156,7 +135,7 @@ def relevance(evidence: float) -> float:
 
     An evidence of .365 gives .35, the least score worth reading; all rare words of a question give .935.
     """
-    return round(math.tanh(evidence), _DIGITS)
+    return round(math.tanh(evidence), SCORE_DIGITS)
 
 
 def background(mean: float, count: int, calibration: Calibration) -> float:
@@ -170,52 +149,6 @@ def background(mean: float, count: int, calibration: Calibration) -> float:
         calibration: The calibration of the embedding model.
     """
     return _USUAL * (mean - calibration.low) * count / (count + _FEW)
-
-
-def strength(found: Candidates, calibration: Calibration) -> Doubles:
-    """Return for each candidate how likely it answers; unlike the score, it does not depend on the rest of the index.
-
-    Args:
-        found: The candidates.
-        calibration: The calibration of the embedding model.
-
-    Returns:
-        One value per candidate, comparable with ANSWERS.
-    """
-    close = calibration.of_all(found.closeness)
-    with_vector = np.maximum(close + _WORDS_OF_CLOSE * found.share, _WORDS_OF_FAR * found.share)
-    return np.where(np.isnan(found.cosine), _WORDS_ALONE * found.share, with_vector)
-
-
-class Support(msgspec.Struct, frozen=True):
-    """The strength of the best candidate, and the names that no text holds."""
-
-    strength: float  # of the strongest candidate, minus the deduction for missing names
-    missing: tuple[int, ...] = ()  # indexes of terms that are names and that no text holds
-
-    @property
-    def is_weak(self) -> bool:
-        """Whether the search found nothing that is likely to answer."""
-        return self.strength < ANSWERS
-
-
-def support(best: float, names: Names, held: Collection[int] | None) -> Support:
-    """Judge from all candidates whether the question is answered.
-
-    Args:
-        best: The strength of the strongest candidate.
-        names: The names in the question.
-        held: The indexes of the terms that any visible text holds; None: unknown.
-    """
-    if held is None:
-        return Support(best)
-    missing = names.missing(held)
-    is_any_held = len(missing) < len(names.proper) + len(names.codes)
-    if not set(missing).isdisjoint(names.proper):
-        best -= _NAME_BESIDE * _NAME if is_any_held else _NAME
-    if names.codes and set(missing).issuperset(names.codes):
-        best -= _CODE
-    return Support(best, missing)
 
 
 class Place(Protocol):
@@ -389,90 +322,6 @@ def fuse(
         # much for what is of no other time, such as a note of the day before one of the whole month.
         meaning += np.where(is_of_time, (1 + found.within) * (calibration(1.0 - usual) + WORDS), 0.0)
     return Fused(found, meaning, words, vector, text, assumed, taken)
-
-
-class Dated(msgspec.Struct, frozen=True, gc=False):
-    """The vector and the dates of a candidate, for comparison with others."""
-
-    vector: NDArray[np.float32]  # of the closest part, or of the chunk if it has no parts; length 1
-    first_s: int | None  # when its content dates from, in seconds; None: unknown
-    last_s: int | None
-
-
-def later_first(
-    ordered: Sequence[Scored],
-    dated: Mapping[ChunkId, Dated],
-    calibration: Calibration,
-    *,
-    asks_now: bool,
-    stated: Collection[tuple[ChunkId, ChunkId]] = (),
-) -> list[Scored]:
-    """Move a candidate before the older one that it replaces, with the older one's score.
-
-    Two candidates say the same if their cosine exceeds the mean of all pairs by a margin: in a chat all texts are close to
-    each other. Unless the question asks for the present, the later one must also be the closest of all to the older one,
-    and have nearly its score. The margin in score is largest for a pair: each is the closest to the other, and the older
-    one is not much closer to the question, or a text says that the one replaces the other.
-
-    Args:
-        ordered: Candidates of one source that are worth reading, the best first.
-        dated: The vectors and dates of the first POOL of them, as far as they have vectors.
-        calibration: The calibration of the embedding model.
-        asks_now: Whether the question asks for the present.
-        stated: The pairs (later, older) of which a text says that the later one replaces the older one.
-    """
-    pool = [one for one in ordered[:POOL] if one.id in dated]
-    scores = {one.id: one.score for one in ordered[:POOL]}
-
-    def is_behind(later: Scored, older: Scored, most: float) -> bool:
-        return round(scores[older.id] - scores[later.id], _DIGITS) <= most
-
-    def is_stated(later: Scored, older: Scored) -> bool:
-        return (later.id, older.id) in stated and is_behind(later, older, _BEHIND_IN_PAIR)
-
-    if len(pool) < 2:
-        return _moved(ordered, is_stated) if stated else list(ordered)
-    vectors = np.stack([dated[one.id].vector for one in pool])
-    # Rounded because a matrix product rounds differently by row, and equal texts must tie.
-    near = ((vectors @ vectors.T - calibration.low) / (calibration.high - calibration.low)).round(4)
-    pairs = len(pool) * (len(pool) - 1) // 2
-    mean = (np.triu(near, 1).sum() + _UNRELATED_PAIRS * _UNRELATED) / (pairs + _UNRELATED_PAIRS)
-    alike = mean + (_ALIKE_NOW if asks_now else _ALIKE)
-    np.fill_diagonal(near, -np.inf)
-    closest = near.argmax(axis=1)
-    row = {one.id: n for n, one in enumerate(pool)}
-
-    def replaces(later: Scored, older: Scored) -> bool:
-        if is_stated(later, older):
-            return True
-        if later.id not in row or older.id not in row:
-            return False
-        begin, end = dated[later.id].first_s, dated[older.id].last_s
-        if begin is None or end is None or begin <= end:
-            return False
-        n, m = row[older.id], row[later.id]
-        if near[n, m] < alike or not (asks_now or closest[n] == m):
-            return False
-        is_pair = (
-            closest[m] == n and calibration(older.nearest) - calibration(later.nearest) <= _CLOSER_IN_PAIR
-        )
-        behind = _BEHIND_IN_PAIR if is_pair else _BEHIND_NOW if asks_now else _BEHIND
-        return is_behind(later, older, behind)
-
-    return _moved(ordered, replaces)
-
-
-def _moved(ordered: Sequence[Scored], replaces: Callable[[Scored, Scored], bool]) -> list[Scored]:
-    """Return the candidates with each of the first POOL that replaces an earlier one before that, with its score."""
-    placed: list[Scored] = []
-    for one in ordered[:POOL]:
-        at = next((n for n, before in enumerate(placed) if replaces(one, before)), None)
-        if at is None:
-            placed.append(one)
-        else:
-            older = placed[at]
-            placed.insert(at, msgspec.structs.replace(one, score=older.score, older=older))
-    return placed + list(ordered[POOL:])
 
 
 def share_taken(meaning: Doubles, share: Doubles, foreign: Doubles) -> float:

@@ -12,7 +12,8 @@ from memd.providers.provider import Calibration
 from memd.runtime.time_zones import wall_s
 from memd.search import rank
 from memd.search.adjacent_hits import joined
-from memd.search.fuse_scores import ANSWERS, Scored, Support, in_place_of, support
+from memd.search.answer_strength import ANSWERS, Support, support
+from memd.search.fuse_scores import Scored, in_place_of
 from memd.search.query import Query
 from memd.search.rank import Verdict
 from memd.search.trace import SideResults

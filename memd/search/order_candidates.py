@@ -11,6 +11,7 @@ from memd.domain_types import ChunkId, Kind
 from memd.providers.provider import Calibration
 from memd.runtime.profiling import timed_part
 from memd.runtime.time_zones import zone_of
+from memd.search.answer_strength import strength
 from memd.search.find_candidates import (
     HybridResults,
     KeywordResults,
@@ -19,19 +20,8 @@ from memd.search.find_candidates import (
     candidates_per_side,
     joined_candidates,
 )
-from memd.search.fuse_scores import (
-    POOL,
-    Candidates,
-    Dated,
-    Fused,
-    FusionWeights,
-    Ints,
-    Scored,
-    fuse,
-    later_first,
-    place_in_order,
-    strength,
-)
+from memd.search.fuse_scores import Candidates, Fused, FusionWeights, Ints, Scored, fuse, place_in_order
+from memd.search.later_first import POOL, Dated, later_first
 from memd.search.make_hits import AnswerEvidence, IndexQuestion, Lane, Ranked, last_s, reranked, supported
 from memd.search.protocols import ChunkReader
 from memd.search.query import Query

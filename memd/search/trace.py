@@ -8,7 +8,8 @@ import msgspec
 from memd.domain_types import Candidate, ChunkId, FoundHit, Trace, Window
 from memd.providers.provider import Calibration
 from memd.search import query
-from memd.search.fuse_scores import ANSWERS, Fused, FusionWeights, Ints, Support
+from memd.search.answer_strength import ANSWERS, Support
+from memd.search.fuse_scores import Fused, FusionWeights, Ints
 from memd.search.query import Query
 from memd.search.rank import Verdict
 from memd.search.terms import occurrences

@@ -9,25 +9,20 @@ from hypothesis import strategies as st
 
 from memd.domain_types import ChunkId
 from memd.providers.provider import READABLE, Calibration
+from memd.search.answer_strength import ANSWERS, Support, strength, support
 from memd.search.fuse_scores import (
     ALONE,
-    ANSWERS,
-    POOL,
     WORDS,
-    Dated,
     FusionWeights,
     Scored,
-    Support,
     background,
     in_place_of,
-    later_first,
     place_in_order,
     relevance,
     share_taken,
-    strength,
-    support,
 )
 from memd.search.fuse_scores import fuse as fuse_arrays
+from memd.search.later_first import POOL, Dated, later_first
 from memd.search.terms import Names
 from tests.bounds import shipped
 from tests.search.rows import Row, candidates, ordered
@@ -494,7 +489,7 @@ def test_what_a_text_says_replaces_another_takes_its_place(with_vectors: bool) -
 
 def test_so_many_candidates_are_put_in_order_by_time() -> None:
     """The last of them may take the place of the first, and the next one stays where it is."""
-    pool = shipped("memd.search.fuse_scores.POOL")
+    pool = shipped("memd.search.later_first.POOL")
     ordered = scores(*(round(0.70 - n / 1000, 3) for n in range(pool + 1)))
     others = {n: said(0, n, axis=n) for n in range(2, pool + 2)}
     for number, first in ((pool, pool), (pool + 1, 1)):
