@@ -352,14 +352,14 @@ async def test_a_background_task_that_memd_fails_at_is_told_and_the_index_goes_o
 ) -> None:
     """Passes and searches have nothing to do with it; status says which task it is, and that the log has the place."""
     bench = Bench(tmp_path)
-    empty_log, failing = bench.index.database.empty_log, [True]
+    truncate_wal, failing = bench.index.database.truncate_wal, [True]
 
     async def fails() -> bool:
         if failing:
             raise ValueError("nobody foresaw this")
-        return await empty_log()
+        return await truncate_wal()
 
-    monkeypatch.setattr(bench.index.database, "empty_log", fails)
+    monkeypatch.setattr(bench.index.database, "truncate_wal", fails)
     monkeypatch.setattr(timers, "delay_s", lambda *_, **__: 0.02)
     with capture_logs() as logs:
         async with running(bench):

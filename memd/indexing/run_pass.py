@@ -309,7 +309,7 @@ class PassRunner:
         await self._index.database.checkpoint(wait=False)
         while await self._index.database.shrink():
             await self._index.database.checkpoint(wait=False)
-        if await self._index.database.empty_log():
+        if await self._index.database.truncate_wal():
             self._is_full = self._has_space_to_free = False
 
     async def _read_notes(self, work: PassPlan, known: Mapping[str, KnownFile], this: _Pass) -> int:

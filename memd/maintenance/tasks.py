@@ -107,7 +107,7 @@ def truncate_wal(index: Index, triggers: MaintenanceTriggers, *, again_s: float 
 
     async def run() -> None:
         triggers.left_over.clear()
-        if not await index.database.empty_log():
+        if not await index.database.truncate_wal():
             asyncio.get_running_loop().call_later(again_s, triggers.left_over.set)
 
     return BackgroundTask(

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import math
 import queue
-import shutil
 import stat
 import threading
 import time
@@ -18,6 +17,7 @@ import structlog
 
 from memd.runtime.threads import ResourceShortage, Threads
 from memd.store import database_files, integrity, keywords, migrations, recovery
+from memd.store.disk_room import integers, require_room
 from memd.store.errors import (
     StoreClosed,
     StoreDamaged,
@@ -25,7 +25,6 @@ from memd.store.errors import (
     StoreRefused,
     StoreUnavailable,
     StoreUnsynced,
-    full,
     mapped_errors,
 )
 
@@ -35,21 +34,18 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 BUSY_TIMEOUT_MS = 5000
-LOG_KEPT_BYTES = 64 << 20  # the size to which a WAL is truncated when it restarts
-EMPTYING_MS = 20  # the longest wait for readers when the WAL is truncated
+WAL_KEPT_BYTES = 64 << 20  # the size to which a WAL is truncated when it restarts
+TRUNCATE_WAIT_MS = 20  # the longest wait for readers when the WAL is truncated or restarted
 READERS = 3
-SPARED = 8 << 20  # bytes of disk space that are left free: FTS5 may need as much for one merge
-SPARED_SHARE = 8  # on a small disk, this fraction of it is left free
 PAGE = 4096  # bytes, SQLite's default page size; the unit in which WALs are measured
 # For new databases. A page of this size holds 19 packed vectors of 384 dimensions, and a page of 4 KB only four.
 _PAGE_BYTES = {"embeddings": 16_384}
-IN_LOG, IN_FILE = 10, 4  # bytes of the WAL and of the file per byte added, including the keyword index
-BY_REQUEST = 2  # the "incremental" mode of PRAGMA auto_vacuum
-LEFT_FREE = 1000  # the most free pages that are kept, and the number that is returned at once
+INCREMENTAL = 2  # a mode of PRAGMA auto_vacuum
+FREE_PAGES_KEPT = 1000  # at most, and the number that is returned to the disk at once
 # After a check of the file, failed statements cause no other one for this many times its duration.
-LOOKING = 20
-LONG_LOG = 4  # times CHECKPOINT_PAGES: from this length on, readers are paused to restart the WAL
-ASIDE_S = 0.1  # the longest pause of readers; doubled for each LONG_LOG
+CHECK_REST = 20
+LONG_WAL = 4  # times CHECKPOINT_PAGES: from this length on, readers are paused to restart the WAL
+PAUSE_S = 0.1  # the longest pause of readers; doubled for each LONG_WAL
 # 16 MB of WAL. With SQLite's default of 1000, half of the time of a first indexing is spent in fsync.
 CHECKPOINT_PAGES = 4000
 
@@ -110,10 +106,10 @@ class Database:
         self._opened = False
         self._closing = False
         self._page_bytes = PAGE
-        self._log_pages = 0  # length of the WAL after the last commit, in units of PAGE
-        self._fold_at = CHECKPOINT_PAGES
-        # Time.monotonic() from which a failed statement causes a check of the file.
-        self._look_from = -math.inf
+        self._wal_pages = 0  # length of the WAL after the last commit, in units of PAGE
+        self._checkpoint_at = CHECKPOINT_PAGES
+        # A failed statement causes a check of the file from this time.monotonic() on.
+        self._check_from = -math.inf
 
     # --- opening
 
@@ -130,7 +126,7 @@ class Database:
         """
 
         def first() -> None:
-            with self._alone():
+            with self._without_readers():
                 self._open(create=True)
             self._opened = True
 
@@ -144,7 +140,7 @@ class Database:
         self.ended_cleanly = database_files.identity(Path(f"{self.file}-wal")) is None
         try:
             if create and self._remakes and database_files.identity(self.file) is None:
-                self._bring_back()
+                self._restore_backup()
             self._open_writer(create=create)
         except StoreRefused:
             raise
@@ -152,7 +148,7 @@ class Database:
             self._open_for_reading(trouble)
         self.copies = migrations.kept_copies(self.file)
 
-    def _bring_back(self) -> None:
+    def _restore_backup(self) -> None:
         try:
             with mapped_errors(self.file):
                 recovery.bring_back(self.file, self._schema)
@@ -161,7 +157,7 @@ class Database:
 
     def _open_writer(self, *, create: bool) -> None:
         with mapped_errors(self.file):
-            _let_write(self.file)
+            _let_write_beside(self.file)
             connection = self.connect(
                 database_files.uri(self.file), _READ_WRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
             )
@@ -173,14 +169,14 @@ class Database:
                 if not connection.pragma("user_version"):
                     # Both must precede the first page, which auto_vacuum creates.
                     connection.pragma("page_size", _PAGE_BYTES.get(self._schema, PAGE))
-                    connection.pragma("auto_vacuum", BY_REQUEST)
+                    connection.pragma("auto_vacuum", INCREMENTAL)
                 connection.pragma("journal_mode", "wal")
                 self._page_bytes = connection.pragma("page_size")
                 # A crash of the process loses nothing; a power failure may lose the last seconds, which the next scan restores.
                 connection.pragma("synchronous", "normal")
                 connection.pragma("foreign_keys", 1)
-                connection.pragma("journal_size_limit", LOG_KEPT_BYTES)
-                connection.set_wal_hook(self._has_logged)  # replaces SQLite's automatic checkpoints
+                connection.pragma("journal_size_limit", WAL_KEPT_BYTES)
+                connection.set_wal_hook(self._measure_wal)  # replaces SQLite's automatic checkpoints
                 # Overwrites deleted content: otherwise the text of a deleted note stays in free pages. It costs a quarter more when whole files
                 # are deleted, and nothing otherwise.
                 connection.pragma("secure_delete", "on")
@@ -216,8 +212,8 @@ class Database:
         Raises:
             StoreUnavailable: the given trouble, if the file cannot be read either or has an older schema.
         """
-        has_log = database_files.size(Path(f"{self.file}-wal")) > 0
-        uri = f"{database_files.uri(self.file)}?{'mode=ro' if has_log else 'immutable=1'}"
+        has_wal = database_files.size(Path(f"{self.file}-wal")) > 0
+        uri = f"{database_files.uri(self.file)}?{'mode=ro' if has_wal else 'immutable=1'}"
         try:
             with mapped_errors(self.file):
                 connection = self.connect(uri, _READ_ONLY)
@@ -291,39 +287,16 @@ class Database:
         """
 
         def transaction() -> T:
-            self._require_room(size_bytes)
+            require_room(
+                self._writer_now(),
+                self.file,
+                size_bytes,
+                wal_bytes=PAGE * self._wal_pages,
+                page_bytes=self._page_bytes,
+            )
             return self._transaction(lambda writer: fn(writer, *args, **kwargs))
 
         return await self._on_writer(transaction)
-
-    def _require_room(self, added: int) -> None:
-        """Raise unless the disk has room for the data, for a checkpoint of the WAL, and for the pages that a deletion changes.
-
-        Raises:
-            StoreFull: there is less room.
-        """
-        writer = self._writer_now()
-        free, spared = self._free_bytes()
-        if free >= spared + PAGE * self._log_pages + (IN_LOG + IN_FILE) * added:
-            return
-        with mapped_errors(self.file):
-            [(_, in_log, folded)] = _numbers(writer, "PRAGMA wal_checkpoint(PASSIVE)")
-            [(free_pages,)] = _numbers(writer, "PRAGMA freelist_count")
-        # A WAL that is checkpointed completely is reused from its beginning, and free pages of the file are reused.
-        log_room = database_files.size(Path(f"{self.file}-wal")) if in_log == folded else 0
-        wanted = max(0, spared + IN_LOG * added - log_room) + max(
-            0, spared + IN_FILE * added - self._page_bytes * free_pages
-        )
-        if self._free_bytes()[0] < self._page_bytes * (in_log - folded) + wanted:
-            raise full(self.file)
-
-    def _free_bytes(self) -> tuple[int, int]:
-        """Return the free bytes of the disk, and how many of them must stay free."""
-        try:
-            disk = shutil.disk_usage(self.file.parent)
-        except OSError as error:
-            raise StoreUnavailable(f"{self.file}: {error.strerror}") from error
-        return disk.free, min(SPARED, disk.total // SPARED_SHARE)
 
     async def shrink(self) -> bool:
         """Return some free pages to the disk if there are many; return whether more may be left.
@@ -333,15 +306,15 @@ class Database:
         """
 
         def give_back(writer: apsw.Connection) -> bool:
-            [(free, pages, mode)] = _numbers(
+            [(free, pages, mode)] = integers(
                 writer,
                 "SELECT freelist_count, page_count, auto_vacuum"
                 " FROM pragma_freelist_count, pragma_page_count, pragma_auto_vacuum",
             )
             # A file created by an older memd has another mode; the next rebuild creates a new file.
-            if free < max(LEFT_FREE, pages // 4) or mode != BY_REQUEST:
+            if free < max(FREE_PAGES_KEPT, pages // 4) or mode != INCREMENTAL:
                 return False
-            writer.execute(f"PRAGMA incremental_vacuum({LEFT_FREE})").fetchall()
+            writer.execute(f"PRAGMA incremental_vacuum({FREE_PAGES_KEPT})").fetchall()
             return True
 
         return await self.write(give_back)
@@ -378,7 +351,7 @@ class Database:
                 if writer.in_transaction:
                     self._roll_back(writer)
                 raise
-        self._keep_log_short(writer)
+        self._keep_wal_short(writer)
         return result
 
     def _roll_back(self, writer: apsw.Connection) -> None:
@@ -388,26 +361,26 @@ class Database:
             # The original error is raised. The next write opens the file again.
             self._close_writer()
 
-    def _has_logged(self, _: apsw.Connection, __: str, pages: int) -> int:
-        self._log_pages = pages * self._page_bytes // PAGE
+    def _measure_wal(self, _: apsw.Connection, __: str, pages: int) -> int:
+        self._wal_pages = pages * self._page_bytes // PAGE
         return apsw.SQLITE_OK
 
-    def _keep_log_short(self, writer: apsw.Connection) -> None:
+    def _keep_wal_short(self, writer: apsw.Connection) -> None:
         """Checkpoint a long WAL. SQLite's automatic checkpoint would do so too, but hides errors."""
-        if self._log_pages < self._fold_at:
+        if self._wal_pages < self._checkpoint_at:
             return
-        self._fold_at = CHECKPOINT_PAGES
+        self._checkpoint_at = CHECKPOINT_PAGES
         try:
             with mapped_errors(self.file):
                 writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-                if self._log_pages >= LONG_LOG * CHECKPOINT_PAGES:
-                    self._begin_log_anew(writer)
+                if self._wal_pages >= LONG_WAL * CHECKPOINT_PAGES:
+                    self._restart_wal(writer)
         except StoreUnavailable as trouble:
-            self._note(trouble)
-            self._fold_at += self._log_pages  # a failed checkpoint is not repeated after each write
+            self._note_failed_sync(trouble)
+            self._checkpoint_at += self._wal_pages  # a failed checkpoint is not repeated after each write
             log.warning("store.log_not_folded", file=str(self.file), reason=str(trouble))
 
-    def _begin_log_anew(self, writer: apsw.Connection) -> None:
+    def _restart_wal(self, writer: apsw.Connection) -> None:
         """Restart the WAL from its beginning, which SQLite can do only at a moment without readers.
 
         Under steady searches there is no such moment: the WAL of an index of 19 MB grew to 433 MB in half a minute. So all reader
@@ -415,20 +388,20 @@ class Database:
         grows with the WAL.
         """
         taken: list[_Reader] = []
-        deadline = time.monotonic() + ASIDE_S * 2 ** (self._log_pages // (LONG_LOG * CHECKPOINT_PAGES))
+        deadline = time.monotonic() + PAUSE_S * 2 ** (self._wal_pages // (LONG_WAL * CHECKPOINT_PAGES))
         try:
             while len(taken) < READERS:
                 taken.append(self._readers.get(timeout=max(0.0, deadline - time.monotonic())))
-            writer.set_busy_timeout(EMPTYING_MS)
+            writer.set_busy_timeout(TRUNCATE_WAIT_MS)
             writer.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
         except queue.Empty:
-            self._fold_at = self._log_pages + CHECKPOINT_PAGES
+            self._checkpoint_at = self._wal_pages + CHECKPOINT_PAGES
         finally:
             writer.set_busy_timeout(BUSY_TIMEOUT_MS)
             for reader in taken:
                 self._readers.put(reader)
 
-    def _note(self, trouble: StoreUnavailable) -> None:
+    def _note_failed_sync(self, trouble: StoreUnavailable) -> None:
         if isinstance(trouble, StoreUnsynced):
             self.unsynced = str(trouble)
 
@@ -454,7 +427,7 @@ class Database:
             raise StoreClosed("the store is closed")
         if self._writer is None:
             try:
-                with self._alone():
+                with self._without_readers():
                     self._open(create=self._remakes)
             except StoreNewer as newer:
                 raise StoreUnavailable(str(newer)) from newer
@@ -504,7 +477,7 @@ class Database:
         return _Reader(connection, generation)
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _without_readers(self) -> Iterator[None]:
         """Wait for running reads, close all readers, and block reads until the end of the context."""
         for _ in range(READERS):
             self._close(self._readers.get().connection)
@@ -535,7 +508,7 @@ class Database:
         try:
             return await self._on(self._writing, checked)
         except StoreUnavailable as trouble:
-            self._note(trouble)
+            self._note_failed_sync(trouble)
             raise
 
     # --- the file as a whole
@@ -594,13 +567,13 @@ class Database:
         except StoreRefused as refused:
             # A check takes a second for 30,000 chunks, so it does not follow each of many failing statements.
             began = time.monotonic()
-            if began >= self._look_from:
+            if began >= self._check_from:
                 with contextlib.suppress(StoreUnavailable):  # the check gave no result
                     try:
                         self._require_sound()
                     except StoreDamaged as damage:
                         raise damage from refused
-                self._look_from = time.monotonic() + LOOKING * (time.monotonic() - began)
+                self._check_from = time.monotonic() + CHECK_REST * (time.monotonic() - began)
             raise
 
     async def release_pages(self) -> None:
@@ -656,7 +629,7 @@ class Database:
         def again() -> None:
             if self.unsynced is None:
                 return
-            with self._alone():
+            with self._without_readers():
                 self._close_writer()
                 self._identity = None
                 self._generation += 1
@@ -706,7 +679,7 @@ class Database:
         """
 
         def in_between() -> None:
-            with self._alone():
+            with self._without_readers():
                 self._close_writer()
                 self._identity = None
                 try:
@@ -736,7 +709,7 @@ class Database:
             StoreUnavailable, StoreDamaged: the WAL is kept.
         """
 
-        def fold() -> None:
+        def copy_wal() -> None:
             if self._writer is None:
                 return
             with mapped_errors(self.file):
@@ -745,9 +718,9 @@ class Database:
             if wait and is_busy:
                 raise StoreUnavailable(f"{self.file} is read by another process, and cannot be completed")
 
-        await self._on_writer(fold)
+        await self._on_writer(copy_wal)
 
-    async def empty_log(self) -> bool:
+    async def truncate_wal(self) -> bool:
         """Copy the content of the WAL into the file and truncate it; return whether that was possible.
 
         A passive checkpoint leaves old pages in the WAL until they are overwritten. Truncating needs a moment without readers, which
@@ -757,17 +730,17 @@ class Database:
             StoreUnavailable, StoreDamaged: the WAL is kept.
         """
 
-        def empty() -> bool:
+        def truncate() -> bool:
             writer = self._writer_now()
             with mapped_errors(self.file):
-                writer.set_busy_timeout(EMPTYING_MS)
+                writer.set_busy_timeout(TRUNCATE_WAIT_MS)
                 try:
                     [(is_busy, _, _)] = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 finally:
                     writer.set_busy_timeout(BUSY_TIMEOUT_MS)
             return not is_busy
 
-        return await self._on_writer(empty)
+        return await self._on_writer(truncate)
 
     async def close(self) -> None:
         """Interrupt all work, roll back a running write, and close. May be called twice."""
@@ -801,18 +774,13 @@ class Database:
             self._close_writer()
 
 
-def _numbers(connection: apsw.Connection, sql: str) -> list[tuple[int, ...]]:
-    """Return rows of integers."""
-    return connection.execute(sql).fetchall()  # type: ignore[return-value]  # apsw types a row as any tuple
-
-
 def _release(connection: apsw.Connection | None) -> None:
     if connection is not None:
         with contextlib.suppress(apsw.Error):
             connection.execute("PRAGMA shrink_memory")
 
 
-def _let_write(file: Path) -> None:
+def _let_write_beside(file: Path) -> None:
     """Give the WAL and its shared memory the write permission of the database.
 
     SQLite creates them with the mode of the database: if that was read-only then, they would stay read-only.

@@ -43,7 +43,7 @@ async def pages_are_copied(index: Index, other: Index) -> None:
 async def log_is_emptied(index: Index, other: Index) -> None:
     """After the swap, as where secrets were taken out."""
     await index.swap_in(other)
-    assert await index.database.empty_log()
+    assert await index.database.truncate_wal()
 
 
 def words_left(cut: Cut, directory: Path) -> tuple[str, ...] | None:

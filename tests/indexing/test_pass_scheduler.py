@@ -43,7 +43,7 @@ from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, NoRoot, OutsideFence, SourceError
 from memd.sources.scan import scan
 from memd.sources.scan_result import BlindReason, MountPoint, Scan
-from memd.store import database
+from memd.store import disk_room
 from memd.store.errors import StoreClosed, StoreDamaged, StoreFull, StoreUnavailable
 from memd.store.files import ReplacedChunks
 from memd.store.index import Index
@@ -653,7 +653,7 @@ async def test_on_a_full_disk_what_was_deleted_makes_room_for_what_is_new(
 
     monkeypatch.setattr(bench.index.database, "shrink", shrinking)
     monkeypatch.setattr(shutil, "disk_usage", usage)
-    monkeypatch.setattr(database, "SPARED", 1 << 16)
+    monkeypatch.setattr(disk_room, "SPARED_BYTES", 1 << 16)
     bench.write("memory/new.md", "pears")
     if is_deleted:
         old.unlink()
@@ -1037,12 +1037,12 @@ async def test_on_a_full_disk_what_an_index_does_not_need_is_given_back_until_th
         did.append("shrink")
         return shrinks.pop(0)
 
-    async def empty_log() -> bool:
+    async def truncate_wal() -> bool:
         did.append("empty")
         return empties.pop(0)
 
     monkeypatch.setattr(bench.index, "replace_all", replaced)
-    for name, stand_in in {"checkpoint": checkpoint, "shrink": shrink, "empty_log": empty_log}.items():
+    for name, stand_in in {"checkpoint": checkpoint, "shrink": shrink, "truncate_wal": truncate_wal}.items():
         monkeypatch.setattr(index_database, name, stand_in)
     old.unlink()
     bench.write("memory/new.md", "pears")

@@ -72,7 +72,7 @@ async def remembered(directory: Path, *, late_s: float) -> AsyncIterator[tuple[I
         ]
         vectors = {chunk.hash: vector_of(number * 9 + 100) for chunk in chunks}
         await index.replace(found_file(f"memory/{number}.md"), b"1", chunks, vectors, frozenset())
-    await index.database.empty_log()
+    await index.database.truncate_wal()
     assert left(directory) == set(SAID)
     tasks = [
         asyncio.create_task(keep(optimize_keywords(index, tidy))),

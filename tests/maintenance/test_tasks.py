@@ -528,7 +528,7 @@ class Failing:
         self.database = self
         self._is_busy = is_busy
 
-    async def empty_log(self) -> bool:
+    async def truncate_wal(self) -> bool:
         self.asked.append(now_s())
         if self._is_busy:
             return False

@@ -16,9 +16,10 @@ import pytest
 
 from memd.domain_types import Kind, TextHash
 from memd.store import database as databases
-from memd.store import database_files, integrity, recovery, vector_table
-from memd.store.database import LEFT_FREE, READERS, SPARED, SPARED_SHARE, Database
+from memd.store import database_files, disk_room, integrity, recovery, vector_table
+from memd.store.database import FREE_PAGES_KEPT, READERS, Database
 from memd.store.database_files import sync_directory
+from memd.store.disk_room import SPARED_BYTES, SPARED_SHARE
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import (
     StoreDamaged,
@@ -275,12 +276,12 @@ async def test_damage_that_sqlite_does_not_name_is_looked_for(
     scene: Scene, looks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table that is gone is found by a look through the file, which is not taken for each statement that fails."""
-    monkeypatch.setattr(databases, "LOOKING", 1e9)
+    monkeypatch.setattr(databases, "CHECK_REST", 1e9)
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
             await scene.database.write(wrong_sql)
     assert looks == ["embeddings"]
-    monkeypatch.setattr(scene.database, "_look_from", 0.0)
+    monkeypatch.setattr(scene.database, "_check_from", 0.0)
     await scene.database.write(lambda writer: writer.execute("DROP TABLE set_aside"))
     with pytest.raises(StoreDamaged, match="set_aside"):
         await scene.database.write(lambda writer: writer.execute("SELECT * FROM set_aside"))
@@ -371,7 +372,7 @@ async def test_what_is_deleted_is_given_back_to_the_disk(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In steps, once there is much of it; a little is kept for what comes."""
-    monkeypatch.setattr(databases, "LEFT_FREE", 20)
+    monkeypatch.setattr(databases, "FREE_PAGES_KEPT", 20)
     for n in range(40):
         chunks = [chunk_of(f"word{n} {i} " * 60, i + 1) for i in range(30)]
         await index.replace(found_file(f"memory/{n}.md"), b"1", chunks, {}, frozenset())
@@ -397,20 +398,24 @@ async def test_as_many_free_pages_are_kept_as_one_step_gives_back(index: Index, 
     def leave_free(writer: apsw.Connection) -> None:
         writer.execute("CREATE TABLE filler (x BLOB)")
         row = (bytes(3_900),)  # has a page of its own
-        writer.executemany("INSERT INTO filler VALUES (?)", [row] * (LEFT_FREE + 50))
+        writer.executemany("INSERT INTO filler VALUES (?)", [row] * (FREE_PAGES_KEPT + 50))
         writer.execute("DELETE FROM filler WHERE rowid > 10")  # and the pages above those of rows
-        while writer.pragma("freelist_count") > LEFT_FREE - missing:
+        while writer.pragma("freelist_count") > FREE_PAGES_KEPT - missing:
             writer.execute("INSERT INTO filler VALUES (?)", row)
 
     await index.database.write(leave_free)
     assert await index.database.shrink() is not bool(missing)
     left = await index.database.read(lambda reader: reader.pragma("freelist_count"))
-    assert left == (LEFT_FREE - 1 if missing else 0)
+    assert left == (FREE_PAGES_KEPT - 1 if missing else 0)
 
 
 @pytest.mark.parametrize(
     ("disk_bytes", "stays_free"),
-    [(1 << 40, SPARED), (SPARED * SPARED_SHARE, SPARED), (SPARED * SPARED_SHARE // 2, SPARED // 2)],
+    [
+        (1 << 40, SPARED_BYTES),
+        (SPARED_BYTES * SPARED_SHARE, SPARED_BYTES),
+        (SPARED_BYTES * SPARED_SHARE // 2, SPARED_BYTES // 2),
+    ],
 )
 async def test_some_of_the_disk_stays_free(
     index: Index, monkeypatch: pytest.MonkeyPatch, disk_bytes: int, stays_free: int
@@ -432,7 +437,7 @@ async def test_room_is_left_to_delete_something(index: Index, monkeypatch: pytes
     with pytest.raises(StoreFull):
         await index.replace(found_file("memory/b.md"), b"1", chunks, {}, frozenset())
     assert len(await index.known()) == 1
-    monkeypatch.setattr(databases, "SPARED", 1 << 16)
+    monkeypatch.setattr(disk_room, "SPARED_BYTES", 1 << 16)
     await index.remove(["memory/a.md"])
     await index.replace(found_file("memory/b.md"), b"1", chunks[:20], {}, frozenset())
     assert set(await index.known()) == {"memory/b.md"}
@@ -452,11 +457,11 @@ async def test_what_is_to_be_written_has_room_in_the_log_and_in_the_file(
     free_pages = await index.database.read(lambda one: one.pragma("freelist_count"))
     assert log_bytes > 0
     assert free_pages > 0
-    in_log = max(0, databases.IN_LOG * added - log_bytes)
-    in_file = max(0, databases.IN_FILE * added - databases.PAGE * free_pages)
+    in_log = max(0, disk_room.WAL_GROWTH * added - log_bytes)
+    in_file = max(0, disk_room.FILE_GROWTH * added - databases.PAGE * free_pages)
     assert in_log + in_file > 0
     free = in_log + in_file - (not is_enough)
-    monkeypatch.setattr(databases, "SPARED", 0)
+    monkeypatch.setattr(disk_room, "SPARED_BYTES", 0)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(1 << 40, 1 << 40, free))
     if is_enough:
         assert await index.database.write_more(added, lambda _: "written") == "written"
@@ -475,12 +480,12 @@ async def test_emptying_the_log_takes_no_patience_from_writes(tmp_path: Path) ->
 
     assert await database.write(patience_ms) == databases.BUSY_TIMEOUT_MS
     await database.write(put, KEPT)
-    assert await database.empty_log()
+    assert await database.truncate_wal()
     assert await database.write(patience_ms) == databases.BUSY_TIMEOUT_MS
     reader = apsw.Connection(str(database.file))
     reader.execute("BEGIN; SELECT count(*) FROM cache").fetchall()
     await database.write(put, TextHash(b"l" * 32))
-    assert not await database.empty_log()
+    assert not await database.truncate_wal()
     assert await database.write(patience_ms) == databases.BUSY_TIMEOUT_MS
     reader.close()
     await database.close()
@@ -508,7 +513,7 @@ async def test_after_a_look_another_one_is_taken_in_time(
     scene: Scene, looks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After as many times as long as it took: damage that came since is not hidden for ever."""
-    monkeypatch.setattr(databases, "LOOKING", 1)
+    monkeypatch.setattr(databases, "CHECK_REST", 1)
     async with asyncio.timeout(60):
         while len(looks) < 3:
             with pytest.raises(StoreUnavailable):
@@ -519,7 +524,7 @@ async def test_another_look_is_taken_after_so_many_times_as_long(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A statement that fails before that is not looked into."""
-    looking, took_s, now_s, looks = shipped("memd.store.database.LOOKING"), 2.0, 1e6, 0
+    looking, took_s, now_s, looks = shipped("memd.store.database.CHECK_REST"), 2.0, 1e6, 0
 
     def slow(_: apsw.Connection, __: str) -> tuple[str, ...]:
         nonlocal now_s, looks

@@ -825,7 +825,7 @@ async def test_a_closed_database_says_so(tmp_path: Path) -> None:
             lambda closed=closed: closed.write_more(1, id),  # type: ignore[misc]
             closed.check,
             closed.shrink,
-            closed.empty_log,
+            closed.truncate_wal,
         )
         for work in works:
             with pytest.raises(StoreClosed):

@@ -177,7 +177,7 @@ async def test_a_log_stays_short_though_somebody_always_reads(
 ) -> None:
     """SQLite alone begins a log anew only in a moment without a reader; here there is never one by itself."""
     monkeypatch.setattr(databases, "CHECKPOINT_PAGES", 50)
-    monkeypatch.setattr(databases, "ASIDE_S", 2.0)
+    monkeypatch.setattr(databases, "PAUSE_S", 2.0)
     file, is_over, reads = tmp_path / "e.sqlite", False, 0
 
     def slowly(connection: apsw.Connection) -> None:
@@ -201,7 +201,7 @@ async def test_a_log_stays_short_though_somebody_always_reads(
         is_over = True
         await asyncio.gather(*readers)
     assert reads > 10
-    assert longest < 4120 * 50 * databases.LONG_LOG * 3
+    assert longest < 4120 * 50 * databases.LONG_WAL * 3
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -230,11 +230,11 @@ async def test_readers_are_waited_for_the_longer_the_log_is(
         readers = [asyncio.create_task(database.read(hold)) for _ in range(databases.READERS)]
         await asyncio.to_thread(reading.wait, 60)
         try:
-            await database.write(fill, times * databases.LONG_LOG * 20)
+            await database.write(fill, times * databases.LONG_WAL * 20)
         finally:
             is_over.set()
         await asyncio.gather(*readers)
-    assert timeout_s == [pytest.approx(shipped("memd.store.database.ASIDE_S") * 2**times)]
+    assert timeout_s == [pytest.approx(shipped("memd.store.database.PAUSE_S") * 2**times)]
 
 
 async def test_a_log_is_not_emptied_under_a_reader(tmp_path: Path) -> None:
@@ -253,11 +253,11 @@ async def test_a_log_is_not_emptied_under_a_reader(tmp_path: Path) -> None:
             return True
 
         await database.write(lambda writer: writer.set_exec_trace(tell_patience))
-        assert not await database.empty_log()
+        assert not await database.truncate_wal()
         await database.write(lambda writer: writer.set_exec_trace(None))
         reader.execute("COMMIT")
-        assert await database.empty_log()
+        assert await database.truncate_wal()
         reader.close()
         patience_ms = await database.write(lambda writer: writer.pragma("busy_timeout"))
-    assert patiences_ms == [shipped("memd.store.database.EMPTYING_MS")]
+    assert patiences_ms == [shipped("memd.store.database.TRUNCATE_WAIT_MS")]
     assert patience_ms == databases.BUSY_TIMEOUT_MS
