@@ -103,12 +103,12 @@ class SharedReader:
 
     @contextmanager
     def isolating_failures(self) -> Iterator[None]:
-        """See Reader.isolating_failures; a failed statement ends the whole transaction of a server, so nothing is isolated."""
+        """See IndexReader.isolating_failures; a failed statement ends the whole transaction of a server, so nothing is isolated."""
         yield
 
     @property
     def keywords(self) -> "SharedReader":
-        """See Reader.keywords."""
+        """See IndexReader.keywords."""
         return self
 
     def prepare(self, match: str) -> None:
@@ -169,7 +169,7 @@ class SharedReader:
         also: Collection[ChunkId],
         among: Sequence[Ids | None],
     ) -> NearVectors | None:
-        """See Reader.nearest."""
+        """See IndexReader.nearest."""
         asked = NearestQuery(self._before.tenant, query, limit, kinds, also, among, self._before.indexed)
         if self._now is not None and not self._is_same_space:
             return None
@@ -185,21 +185,21 @@ class SharedReader:
         return self._state.space is not None and self._state.space == self._before.space
 
     def facts(self, chunk_ids: Ids) -> ChunkFacts:
-        """See Reader.facts."""
+        """See IndexReader.facts."""
         wanted = [ChunkId(one) for one in chunk_ids.tolist()]
         places = self.places(wanted)
         there = (places.get(one) for one in wanted)
         return ChunkFacts.of([None if one is None else (one.kind, one.first_s, one.last_s) for one in there])
 
     def foreign(self, chunk_ids: Ids, question: Mapping[str, float]) -> NDArray[np.float64]:
-        """See Reader.foreign."""
+        """See IndexReader.foreign."""
         wanted = [ChunkId(one) for one in chunk_ids.tolist()]
         places = self.places(wanted)
         self.texts(wanted)  # it is these that are read next
         return ScriptShares.of([scripts_read(places[one].scripts) for one in wanted]).foreign_to(question)
 
     def places(self, chunk_ids: Sequence[ChunkId]) -> Mapping[ChunkId, ChunkPlace]:
-        """See Reader.places."""
+        """See IndexReader.places."""
         unread = [one for one in chunk_ids if one not in self._places]
         if unread:
             [rows] = self._ask(
@@ -213,7 +213,7 @@ class SharedReader:
         return self._places
 
     def texts(self, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, StoredChunk]:
-        """See Reader.texts."""
+        """See IndexReader.texts."""
         unread = [one for one in chunk_ids if one not in self._texts]
         if unread:
             [rows] = self._ask(self._texts_query(unread), is_last=self._prepared is None)
@@ -233,7 +233,7 @@ class SharedReader:
         self._texts |= {chunk.id: chunk for chunk in typed(found, list[StoredChunk])}
 
     def closest_parts(self, chunk_ids: Sequence[ChunkId], query: Floats) -> dict[ChunkId, ClosestPart]:
-        """See Reader.closest_parts."""
+        """See IndexReader.closest_parts."""
         parts, texts = self._ask(
             ServerQuery(
                 "SELECT chunk_id, first, last, vector FROM memd.parts WHERE tenant = %s AND chunk_id = ANY(%s)"
@@ -248,7 +248,7 @@ class SharedReader:
         return closest_of(parts.fetchall(), query)
 
     def newest(self, limit: int, wanted: SearchFilter, kinds: Collection[Kind]) -> list[ChunkId]:
-        """See Reader.newest."""
+        """See IndexReader.newest."""
         condition, values = matching(self._snapshot, self._before.tenant, wanted, kinds)
         rows = self._snapshot.execute(
             f"SELECT c.id {condition} ORDER BY coalesce(c.last_s, f.written_ns / 1000000000) DESC, c.id LIMIT %(most)s",

@@ -94,7 +94,7 @@ class ChunkFinder(Protocol):
 
 
 class ChunkReader(Protocol):
-    """Reads one snapshot of an index; see store.index.Reader."""
+    """Reads one snapshot of an index; see store.index_reader.IndexReader."""
 
     @property
     def keywords(self) -> ChunkFinder:

@@ -2,14 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
 from memd.domain_types import (
     Chunk,
@@ -20,7 +18,6 @@ from memd.domain_types import (
     TextHash,
     Turn,
 )
-from memd.errors import MemdError
 from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store import (
     browse,
@@ -35,15 +32,12 @@ from memd.store import (
     vector_table,
 )
 from memd.store.database import Database
-from memd.store.disk_vectors import ListedVector, NearVectors
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
+from memd.store.index_reader import IndexReader
 from memd.store.integrity import IndexDamage
-from memd.store.postings import ChunkFacts
 from memd.store.search_keywords import IndexMemory, KeywordReader, SearchKeywords
-from memd.store.search_vectors import Floats, Held, SearchVectors, at_rest
-from memd.store.vector_matrix import Ids
-from memd.text.writing_systems import ScriptShares
+from memd.store.search_vectors import Held, SearchVectors, at_rest
 
 T = TypeVar("T")
 
@@ -66,101 +60,6 @@ class ChangeLock(asyncio.Lock):
     def state(self) -> int | None:
         """A number that differs after each change; None: a change is running."""
         return None if self.locked() else self._changes
-
-
-class Reader:
-    """Reads chunks in one read transaction."""
-
-    def __init__(self, connection: apsw.Connection, index: "Index", state: int | None) -> None:
-        """Begin the transaction.
-
-        Args:
-            connection: A reader's, in a transaction.
-            index: The index that the snapshot belongs to.
-            state: See Index.read.
-        """
-        self._connection = connection
-        self._index = index
-        self._postings = index.postings.asked()
-        self._by_keywords = KeywordReader(connection, self._postings)
-        # The query above has started the snapshot of the connection.
-        self._held = self._postings if state is not None and state == index.state else None
-        self._places: dict[ChunkId, chunks.ChunkPlace] = {}
-        self._texts: dict[ChunkId, chunks.StoredChunk] = {}
-
-    @contextlib.contextmanager
-    def isolating_failures(self) -> Iterator[None]:
-        """Run a part of a search whose failure does not end the transaction.
-
-        Raises:
-            StoreUnavailable, StoreDamaged, StoreClosed: instead of all errors of SQLite and of memory in the block.
-        """
-        try:
-            with self._index.database.mapping_errors():
-                yield
-        except MemdError:
-            if not self._connection.in_transaction:
-                self._connection.execute("BEGIN")
-            raise
-
-    @property
-    def keywords(self) -> KeywordReader:
-        """Ranks chunks by keywords, with postings of this snapshot or of the one before."""
-        return self._by_keywords
-
-    def nearest(
-        self,
-        known: ListedVector,
-        query: Floats,
-        limit: int,
-        kinds: Collection[Kind],
-        also: Collection[ChunkId],
-        among: Sequence[Ids | None],
-    ) -> NearVectors | None:
-        """See SearchVectors.nearest."""
-        return self._index.vectors.nearest(self._connection, known, query, limit, kinds, also, among)
-
-    def facts(self, chunk_ids: Ids) -> ChunkFacts:
-        """Return the kinds and times of chunks."""
-        if self._held is not None:
-            return self._held.facts(chunk_ids)
-        wanted = [ChunkId(one) for one in chunk_ids.tolist()]
-        places = self.places(wanted)
-        there = (places.get(one) for one in wanted)
-        return ChunkFacts.of([None if one is None else (one.kind, one.first_s, one.last_s) for one in there])
-
-    def foreign(self, chunk_ids: Ids, question: Mapping[str, float]) -> NDArray[np.float64]:
-        """Return the share of each chunk's text in other scripts than the question; see ScriptShares.foreign_to."""
-        if self._held is not None:
-            return self._held.foreign(chunk_ids, question)
-        wanted = [ChunkId(one) for one in chunk_ids.tolist()]
-        places = self.places(wanted)
-        stored = [chunks.scripts_read(places[one].scripts) for one in wanted]
-        return ScriptShares.of(stored).foreign_to(question)
-
-    def places(self, chunk_ids: Sequence[ChunkId]) -> Mapping[ChunkId, chunks.ChunkPlace]:
-        """Return the positions of chunks, possibly of others too; deleted ones are left out."""
-        unread = [one for one in chunk_ids if one not in self._places]
-        if unread:
-            self._places |= {one.id: one for one in chunks.places(self._connection, unread)}
-        return self._places
-
-    def texts(self, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, chunks.StoredChunk]:
-        """Return chunks with their text; deleted ones are left out."""
-        unread = [one for one in chunk_ids if one not in self._texts]
-        if unread:
-            self._texts |= chunks.texts(self._connection, unread)
-        return {one: self._texts[one] for one in chunk_ids if one in self._texts}
-
-    def newest(self, limit: int, wanted: SearchFilter, kinds: Collection[Kind]) -> list[ChunkId]:
-        """See labels.newest."""
-        return labels.newest(self._connection, limit, wanted, kinds)
-
-    def closest_parts(
-        self, chunk_ids: Sequence[ChunkId], query: Floats
-    ) -> dict[ChunkId, chunk_parts.ClosestPart]:
-        """See chunk_parts.closest."""
-        return chunk_parts.closest(self._connection, chunk_ids, query)
 
 
 class Index:
@@ -348,7 +247,7 @@ class Index:
         if self._unwritten is not None or self.database.read_only is not None:
             await self.database.write(lambda _: None)
 
-    # --- what sync does
+    # --- files, transcripts, chunks and their vectors
 
     async def known(self, within: Collection[str] | None = None) -> dict[str, files.KnownFile]:
         """Return indexed files by path: at least those at and below some paths; None: all."""
@@ -672,7 +571,7 @@ class Index:
         """See ChangeLock.state."""
         return self._changing.state
 
-    async def read(self, use: Callable[["Reader"], T], state: int | None = None) -> T:
+    async def read(self, use: Callable[[IndexReader], T], state: int | None = None) -> T:
         """Run use(reader) on a thread, in one read transaction.
 
         Args:
@@ -681,8 +580,14 @@ class Index:
         """
 
         def look(connection: apsw.Connection) -> tuple[T, int]:
-            reader = Reader(connection, self, state)
-            return use(reader), reader.keywords.chunks
+            postings = self.postings.asked()
+            by_keywords = KeywordReader(connection, postings)
+            # Its query has started the snapshot of the connection.
+            is_current = state is not None and state == self.state
+            reader = IndexReader(
+                connection, self.database, self.vectors, by_keywords, postings if is_current else None
+            )
+            return use(reader), by_keywords.chunks
 
         used, chunks = await self.database.read(look)
         self.postings.was_searched(chunks)

@@ -23,7 +23,8 @@ from memd.store.database import READERS, Database
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreClosed, StoreDamaged, StoreRefused, StoreUnavailable
 from memd.store.files import FileChange
-from memd.store.index import Index, Reader
+from memd.store.index import Index
+from memd.store.index_reader import IndexReader
 from memd.store.keywords import Match
 from memd.store.search_keywords import KeywordReader
 from memd.store.search_vectors import REST_S, SearchVectors
@@ -339,7 +340,7 @@ async def test_the_time_that_an_index_is_busy_is_told(tmp_path: Path) -> None:
     assert isinstance(index, Followed)
     clock, opened, began = Clock(), threading.Event(), threading.Semaphore(0)
 
-    def block(_: Reader) -> None:
+    def block(_: IndexReader) -> None:
         began.release()
         opened.wait(30)
 
@@ -374,11 +375,11 @@ class Followed(Index):
         self.rests: list[float] = []  # for how long a search would have waited
         self.is_slow = False  # no change ends in time
 
-    async def read(self, use: Callable[[Reader], T], state: int | None = None) -> T:
+    async def read(self, use: Callable[[IndexReader], T], state: int | None = None) -> T:
         if self.before_reading is not None:
             await self.before_reading()
 
-        def look(reader: Reader) -> T:
+        def look(reader: IndexReader) -> T:
             search = reader.keywords.search
 
             def counted(match: str, limit: int, *others: Any) -> list[tuple[ChunkId, Match]]:
@@ -414,15 +415,15 @@ async def test_parts_and_scripts_are_read_of_the_best_candidates_alone(
 ) -> None:
     """However many are found: each costs some ten microseconds."""
     read: list[ChunkId] = []
-    foreign = Reader.foreign
+    foreign = IndexReader.foreign
 
-    def counted(reader: Reader, ids: Ints, question: Mapping[str, float]) -> Doubles:
+    def counted(reader: IndexReader, ids: Ints, question: Mapping[str, float]) -> Doubles:
         read.extend(ids.tolist())
         return foreign(reader, ids, question)
 
     texts = [f"kettle {400 + number}" for number in range(EXAMINED + 20)]
     index, searcher = await filled(tmp_path / "main.sqlite", texts)
-    monkeypatch.setattr(Reader, "foreign", counted)
+    monkeypatch.setattr(IndexReader, "foreign", counted)
     await searcher.search("kettle 400", kinds=KINDS, max_results=50, min_score=0.0)
     assert read == list(range(1, EXAMINED + 1))  # the closest, in order
     await index.close()
@@ -608,14 +609,14 @@ async def test_an_explanation_has_what_a_search_leaves_out_unread(tmp_path: Path
     assert [one.cut for one in trace.candidates[:3]] == [None, None, "min_score"]
     assert len(trace.candidates) > 20
     read: list[int] = []
-    texts_of = Reader.texts
+    texts_of = IndexReader.texts
 
-    def counting(self: Reader, ids: Sequence[ChunkId]) -> Any:
+    def counting(self: IndexReader, ids: Sequence[ChunkId]) -> Any:
         read.append(len(ids))
         return texts_of(self, ids)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Reader, "texts", counting)
+        patched.setattr(IndexReader, "texts", counting)
         searched = await searcher.search("kettle 400", kinds=KINDS, max_results=6, min_score=0.5)
         few, read[:] = sum(read), []
         await searcher.explain("kettle 400", kinds=KINDS, max_results=6, min_score=0.5)

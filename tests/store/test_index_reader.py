@@ -7,7 +7,9 @@ import pytest
 
 from memd.domain_types import ChunkId, Kind
 from memd.store.errors import StoreUnavailable
-from memd.store.index import Index, Reader
+from memd.store.index import Index
+from memd.store.index_reader import IndexReader
+from memd.store.search_keywords import KeywordReader
 from memd.store.vector_matrix import DEAD
 from memd.text.time_phrases import dated
 from memd.text.writing_systems import scripts
@@ -102,7 +104,13 @@ async def test_what_a_search_can_do_without_may_fail_and_the_rest_is_read(index:
     [first, *_] = await filled(index)
 
     def look(connection: apsw.Connection) -> tuple[list[str], bool]:
-        reader = Reader(connection, index, None)
+        reader = IndexReader(
+            connection,
+            index.database,
+            index.vectors,
+            KeywordReader(connection, index.postings.asked()),
+            None,
+        )
 
         def fail(*, ends: bool) -> None:
             with reader.isolating_failures():

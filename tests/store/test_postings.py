@@ -14,7 +14,8 @@ from memd.domain_types import AFTER_ALL_NS, NO_FILTER, ChunkId, Kind, Label, Lab
 from memd.store import keywords, labels, search_keywords
 from memd.store.errors import StoreDamaged
 from memd.store.files import FileChange
-from memd.store.index import Index, Reader
+from memd.store.index import Index
+from memd.store.index_reader import IndexReader
 from memd.store.keywords import search as search_fts5
 from memd.store.postings import BATCH, ChunkFacts, ChunkText, Postings, TermReader, average_length
 from memd.store.vector_matrix import DEAD
@@ -469,7 +470,7 @@ async def test_another_index_in_its_place_has_postings_of_its_own(ready: Index, 
 
 
 def _holders(
-    words: Sequence[str], kinds: frozenset[Kind], most: int, reader: Reader
+    words: Sequence[str], kinds: frozenset[Kind], most: int, reader: IndexReader
 ) -> dict[str, Sequence[ChunkId]]:
     return reader.keywords.holders(words, kinds, most)
 
