@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.store.packed_vectors import AT_ONCE, PackedVectors, coded
+from memd.store.packed_vectors import AT_ONCE, PackedVectors, VectorPacking, coded
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -36,10 +36,13 @@ def simsimd() -> ModuleType | None:
     return found if is_right else None
 
 
+KindSums = dict[int, tuple[int, Doubles]]
+"""For each kind, the number of rows and the sum of their vectors."""
+
+
 class _Sums(msgspec.Struct, frozen=True):
     kinds: Kinds  # of the rows, at the time of the sum
-    # For each kind, the number of rows and the sum of their vectors.
-    of_kind: dict[int, tuple[int, Doubles]]
+    of_kind: KindSums
 
 
 class _Bytes(msgspec.Struct, frozen=True):
@@ -101,6 +104,21 @@ class Int8Block:
         self._bytes: _Bytes | None = None
         self._sums: _Sums | None = None
 
+    @classmethod
+    def of_packed(cls, packed: PackedVectors, kinds: Kinds, sums: KindSums) -> "Int8Block":
+        """Create a full block of packed vectors.
+
+        Args:
+            packed: All its vectors.
+            kinds: Their kinds.
+            sums: See `sums`.
+        """
+        block = cls(np.empty((0, packed.shape[1]), np.float32))
+        block.vectors, block.is_settled = packed, True
+        block._hold(packed)
+        block._sums = _Sums(kinds, sums)
+        return block
+
     def __len__(self) -> int:
         """The number of rows that have bytes."""
         return 0 if self._bytes is None else len(self._bytes.codes)
@@ -143,8 +161,11 @@ class Int8Block:
         if packed is not None:
             for first in range(0, len(vectors), AT_ONCE):
                 self._sum_up(kinds[: first + AT_ONCE])
-            self._bytes = _Bytes(packed.high, packed.steps, float(packed.steps.max()))
+            self._hold(packed)
             self.vectors, self._room = packed, None
+
+    def _hold(self, packed: PackedVectors) -> None:
+        self._bytes = _Bytes(packed.high, packed.steps, float(packed.steps.max()))
 
     def _sum_up(self, kinds: Kinds) -> None:
         if self._sums is None or len(self._sums.kinds) < len(kinds):
@@ -170,7 +191,7 @@ class Int8Block:
         margin = _MARGIN * math.hypot(held.widest, question.step)
         return RoughProducts(products, held.steps, question.step, margin)
 
-    def sums(self, kinds: Kinds) -> dict[int, tuple[int, Doubles]]:
+    def sums(self, kinds: Kinds) -> KindSums:
         """Return for each kind the number of rows and the sum of their vectors.
 
         Args:
@@ -189,13 +210,48 @@ class Int8Block:
             _add(of_kind, before.kinds[others], self.vectors[others], -1)
         changed = np.concatenate((others, np.arange(known, len(now))))
         if len(changed):
-            _add(of_kind, now[changed], self.vectors[changed], 1)
+            _add(of_kind, now[changed], self.vectors[changed if len(others) else slice(known, len(now))], 1)
             self._sums = _Sums(now, of_kind)
         return of_kind
 
 
-def _add(of_kind: dict[int, tuple[int, Doubles]], kinds: Kinds, vectors: Floats, sign: int) -> None:
-    for kind in set(kinds.tolist()):
-        some = vectors[kinds == kind]
+class BlockPacking:
+    """Packs the vectors of a block as they come, and adds them up by kind."""
+
+    def __init__(self, count: int, dimensions: int) -> None:
+        """Make room for as many vectors."""
+        self._packing = VectorPacking(count, dimensions)
+        self._sums: KindSums = {}
+
+    def add(self, vectors: Floats, kinds: Kinds) -> None:
+        """Pack some more vectors of these kinds."""
+        for first in range(0, len(kinds), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            self._packing.add(vectors[some])
+            _add(self._sums, kinds[some], vectors[some], 1)
+
+    @property
+    def is_worthwhile(self) -> bool:
+        """Whether the block is to be packed."""
+        return self._packing.is_worthwhile
+
+    def block(self, kinds: Kinds) -> Int8Block:
+        """Return the full block, which is of floats if packing is not worthwhile; `kinds` are those of all vectors."""
+        packed = self._packing.packed()
+        if self.is_worthwhile:
+            return Int8Block.of_packed(packed, kinds, self._sums)
+        of_floats = Int8Block(packed[:])
+        of_floats.make(kinds)
+        return of_floats
+
+    def floats(self) -> Floats:
+        """Return the vectors that have come, bitwise as they came."""
+        return self._packing.packed()[:]
+
+
+def _add(of_kind: KindSums, kinds: Kinds, vectors: Floats, sign: int) -> None:
+    found = set(kinds.tolist())
+    for kind in found:
+        some = vectors if len(found) == 1 else vectors[kinds == kind]
         count, total = of_kind.get(kind, (0, np.zeros(vectors.shape[1])))
         of_kind[kind] = count + sign * len(some), total + sign * some.sum(axis=0, dtype=np.float64)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
-from memd.store.int8_vectors import Int8Block, QuantisedQuestion, RoughProducts
+from memd.store.int8_vectors import BlockPacking, Int8Block, QuantisedQuestion, RoughProducts, simsimd
 from memd.store.packed_vectors import AT_ONCE as CONVERTED_AT_ONCE
 from memd.store.packed_vectors import PackedVectors
 
@@ -86,8 +86,9 @@ class Rows(msgspec.Struct, frozen=True):
 class _Block:
     """A block with a fixed capacity, filled from the first row on."""
 
-    def __init__(self, dimensions: int, capacity: int) -> None:
-        self._rough = Int8Block(np.empty((capacity, dimensions), np.float32))
+    def __init__(self, rough: Int8Block) -> None:
+        capacity = len(rough.vectors)
+        self._rough = rough
         self._ids = np.zeros(capacity, np.int64)
         self._kinds = np.full(capacity, DEAD, np.int8)
         self._by_id: tuple[NDArray[np.intp], Ids] | None = None  # see MatrixBlock; of the first rows
@@ -95,6 +96,17 @@ class _Block:
         self._alive = 0
         self._held: frozenset[int] = frozenset()  # see MatrixBlock
         self.used = 0
+
+    @classmethod
+    def empty(cls, dimensions: int, capacity: int) -> "_Block":
+        return cls(Int8Block(np.empty((capacity, dimensions), np.float32)))
+
+    @classmethod
+    def full(cls, rough: Int8Block, ids: Ids, kinds: NDArray[np.int8]) -> "_Block":
+        block = cls(rough)
+        block._ids[:], block._kinds[:] = ids, kinds
+        block._note(0, len(ids))
+        return block
 
     def __len__(self) -> int:
         return self._alive
@@ -164,13 +176,52 @@ class _Block:
         floats = self._floats[start:end]
         for first in range(0, len(rows), CONVERTED_AT_ONCE):
             some = slice(first, first + CONVERTED_AT_ONCE)
-            floats[some] = other.vectors[rows[some]]
+            floats[some] = other.vectors[_as_slice(rows[some])]
         self._ids[start:end], self._kinds[start:end] = other.ids[rows], other.kinds[rows]
         self._note(start, end)
 
     @property
     def room(self) -> int:
         return len(self._ids) - self.used
+
+
+class _BlockOfRows:
+    """The rows of a block that is packed as they come."""
+
+    def __init__(self, capacity: int, dimensions: int) -> None:
+        self._packing = BlockPacking(capacity, dimensions)
+        self._ids, self._kinds = np.empty(capacity, np.int64), np.empty(capacity, np.int8)
+        self._used = 0
+
+    @property
+    def room(self) -> int:
+        return len(self._ids) - self._used
+
+    def add(self, other: MatrixBlock, rows: NDArray[np.intp]) -> None:
+        """Append some rows of another block; they must fit."""
+        some = _as_slice(rows)
+        new = slice(self._used, self._used + len(rows))
+        self._ids[new], self._kinds[new] = other.ids[some], other.kinds[some]
+        self._packing.add(other.vectors[some], self._kinds[new])
+        self._used += len(rows)
+
+    @property
+    def is_worthwhile(self) -> bool:
+        return self._packing.is_worthwhile
+
+    def block(self) -> _Block:
+        return _Block.full(self._packing.block(self._kinds), self._ids, self._kinds)
+
+    def part(self) -> MatrixBlock:
+        return MatrixBlock(self._packing.floats(), self._ids[: self._used], self._kinds[: self._used])
+
+
+def _as_slice(rows: NDArray[np.intp]) -> slice | NDArray[np.intp]:
+    """Return ascending row numbers as a slice if they follow each other: nothing is copied then."""
+    if not len(rows):
+        return slice(0)
+    first, last = int(rows[0]), int(rows[-1])
+    return slice(first, last + 1) if last - first + 1 == len(rows) else rows
 
 
 class Matrix:
@@ -190,6 +241,48 @@ class Matrix:
         self.dimensions = dimensions
         self._capacity = max(FEWEST_ROWS, block_bytes // (4 * dimensions))
         self._blocks: list[_Block] = []
+
+    @classmethod
+    def of(
+        cls, dimensions: int, parts: Iterable[MatrixBlock], count: int, *, block_bytes: int = BLOCK_BYTES
+    ) -> "Matrix":
+        """Create a matrix of the live rows of some blocks, which are of different chunks.
+
+        What fills a block is packed as it comes: no block of floats is written and read again.
+
+        Args:
+            dimensions: The dimensions of the vectors.
+            parts: The blocks; each is used before the next one is taken.
+            count: How many live rows are expected.
+            block_bytes: The size of a block.
+
+        Raises:
+            ValueError: a vector has other dimensions.
+        """
+        rows = cls(dimensions, block_bytes=block_bytes)
+        capacity = rows._capacity
+        full = count // capacity if simsimd() is not None else 0
+        packing = _BlockOfRows(capacity, dimensions) if full else None
+        for part in parts:
+            left = np.flatnonzero(part.kinds != DEAD)
+            while len(left):
+                if packing is None:
+                    block = rows._last()
+                    fitting, left = left[: block.room], left[block.room :]
+                    block.take(part, fitting)
+                    if block.is_full:
+                        block.make_bytes()  # now, so that never more than one block is of floats
+                    continue
+                fitting, left = left[: packing.room], left[packing.room :]
+                packing.add(part, fitting)
+                if not packing.room:
+                    rows._blocks.append(packing.block())
+                    is_next = packing.is_worthwhile and len(rows._blocks) < full
+                    packing = _BlockOfRows(capacity, dimensions) if is_next else None
+        if packing is not None:  # fewer rows than expected
+            part = packing.part()
+            rows._last().take(part, np.arange(len(part.ids)))
+        return rows
 
     def __len__(self) -> int:
         return sum(map(len, self._blocks))
@@ -211,20 +304,6 @@ class Matrix:
         for row in rows:
             self._last().add(row)
 
-    def take(self, part: MatrixBlock) -> None:
-        """Append the live rows of a block, of chunks that have no row; full blocks are packed at once.
-
-        Raises:
-            ValueError: its vectors have other dimensions.
-        """
-        left = np.flatnonzero(part.kinds != DEAD)
-        while len(left):
-            block = self._last()
-            fitting, left = left[: block.room], left[block.room :]
-            block.take(part, fitting)
-            if block.is_full:
-                block.make_bytes()  # now, so that never more than one block is of floats
-
     def _last(self) -> _Block:
         """Return the last block, or a new one if it is full."""
         while not self._blocks or self._blocks[-1].is_full:
@@ -239,7 +318,7 @@ class Matrix:
 
     def _make_room(self) -> None:
         """Append a block, and move the live rows of up to two sparse blocks into it: each edit leaves some deleted rows."""
-        fresh = _Block(self.dimensions, self._capacity)
+        fresh = _Block.empty(self.dimensions, self._capacity)
         sparse = [block for block in self._blocks if block.is_sparse][:2]
         for block in sparse:
             part = block.part()

@@ -166,13 +166,11 @@ def loaded(connection: apsw.Connection, dimensions: int) -> Matrix | None:
     """
     if table(connection) not in _tables(connection):
         return None
-    rows = Matrix(dimensions)
+    known = _listed(connection)
     try:
-        for part in parts(_listed(connection), blocks(connection, dimensions)):
-            rows.take(part)
+        return Matrix.of(dimensions, parts(known, blocks(connection, dimensions)), len(known.ids))
     except ValueError as error:
         raise StoreDamaged(f"a vector does not have {dimensions} dimensions") from error
-    return rows
 
 
 def shelved(connection: apsw.Connection, dimensions: int) -> DiskVectors | None:

@@ -111,16 +111,20 @@ def test_the_vectors_of_another_index_are_none() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 64, 500])
 def test_a_matrix_takes_blocks_of_any_size(size: int) -> None:
-    """What is loaded from a file is what was added row by row, without the rows that are no chunk's."""
+    """What is loaded from a file is what was added row by row, without the rows that are no chunk's.
+
+    It is the same where fewer rows or more come than were expected.
+    """
     rows = rows_of([(n % 9, KINDS[n % 3]) for n in range(300)])
-    one_by_one, taken = Matrix(DIMENSIONS, block_bytes=1), Matrix(DIMENSIONS, block_bytes=1)
+    one_by_one = Matrix(DIMENSIONS, block_bytes=1)
     one_by_one.add(rows)
     known = DiskVectors.of(one_by_one).snapshot()
     stray = Row(ChunkId(7), int(Kind.NOTE), vector_of(1))
-    for part in disk_vectors.parts(known, blocks_of([*rows, stray], size)):
-        taken.take(part)
-    assert len(taken) == 300
-    assert contents(taken) == contents(one_by_one)
+    for expected in (300, 0, 100, 1000):
+        parts = disk_vectors.parts(known, blocks_of([*rows, stray], size))
+        taken = Matrix.of(DIMENSIONS, parts, expected, block_bytes=1)
+        assert len(taken) == 300
+        assert contents(taken) == contents(one_by_one)
 
 
 def contents(rows: Matrix) -> dict[int, tuple[int, bytes]]:

@@ -1,11 +1,13 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from memd.domain_types import ChunkId, Kind
 from memd.store import int8_vectors, int16_vectors, vector_matrix
-from memd.store.int8_vectors import Int8Block, QuantisedQuestion
+from memd.store.int8_vectors import BlockPacking, Int8Block, QuantisedQuestion
 from memd.store.packed_vectors import Floats, PackedVectors
-from memd.store.vector_matrix import Matrix, Row
+from memd.store.vector_matrix import Matrix, MatrixBlock, Row
 from tests.bounds import shipped
 
 DIMENSIONS, ROWS_OF_BLOCK = 64, 700
@@ -85,6 +87,52 @@ def test_where_many_rows_would_be_floats_nothing_is_packed() -> None:
     assert PackedVectors.of(vectors) is None
 
 
+def test_what_is_packed_as_it_comes_is_what_is_packed_at_once() -> None:
+    """Whatever the pieces; so are the sums of its vectors. Where packing is not worthwhile, the block is of floats."""
+    vectors, kinds = stored(9, 700), (np.arange(700) % 2).astype(np.int8)
+    vectors[3], vectors[400:402] = 0, 1 / 3
+    at_once = Int8Block(vectors)
+    at_once.make(kinds)
+    for pieces in ([700], [1, 255, 256, 188], [100] * 7):
+        packing = BlockPacking(700, DIMENSIONS)
+        starts = np.cumsum([0, *pieces])
+        for start, end in pairwise(starts.tolist()):
+            packing.add(vectors[start:end], kinds[start:end])
+            assert packing.floats().tobytes() == vectors[:end].tobytes()
+        block, whole = packing.block(kinds), packed(vectors)
+        assert isinstance(block.vectors, PackedVectors)
+        for name in whole.__struct_fields__:
+            assert getattr(block.vectors, name).tobytes() == getattr(whole, name).tobytes()
+        for kind, (count, total) in at_once.sums(kinds).items():
+            assert block.sums(kinds)[kind][0] == count
+            np.testing.assert_allclose(block.sums(kinds)[kind][1], total, atol=1e-12)
+    odd = vectors.copy()
+    odd[::3] = 1 / 3
+    packing = BlockPacking(700, DIMENSIONS)
+    packing.add(odd, kinds)
+    block = packing.block(kinds)
+    assert isinstance(block.vectors, np.ndarray)
+    assert block.vectors.tobytes() == odd.tobytes()
+    assert len(block) == (0 if int8_vectors.simsimd() is None else 700)
+
+
+@needs_simsimd
+def test_blocks_that_are_not_worth_packing_are_taken_as_floats() -> None:
+    """What comes after such a block is packed all the same where it is worthwhile."""
+    vectors = stored(10, 4 * 700)
+    vectors[:1000] = 1 / 3
+    kinds, ids = np.ones(len(vectors), np.int8), np.arange(len(vectors))
+    parts = [
+        MatrixBlock(vectors[at : at + 500], ids[at : at + 500], kinds[at : at + 500])
+        for at in range(0, len(vectors), 500)
+    ]
+    rows = Matrix.of(DIMENSIONS, parts, len(vectors), block_bytes=700 * 4 * DIMENSIONS)
+    taken = rows.snapshot().parts
+    assert [isinstance(one.vectors, PackedVectors) for one in taken] == [False, False, True, True]
+    assert np.concatenate([one.vectors[:] for one in taken]).tobytes() == vectors.tobytes()
+    assert not rows.lacks_bytes
+
+
 @needs_simsimd
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_the_margin_holds_for_products_of_packed_vectors(*, is_sparse: bool) -> None:
@@ -122,9 +170,8 @@ def test_packed_blocks_find_what_floats_find(
     for one in both:
         one.add(Row(ChunkId(n), int(kinds[n % 3]), row.tobytes()) for n, row in enumerate(vectors))
     if is_taken:
-        rows = Matrix(DIMENSIONS, block_bytes=ROWS_OF_BLOCK * 4 * DIMENSIONS)
-        for part in floats.snapshot().parts:
-            rows.take(part)
+        parts = floats.snapshot().parts
+        rows = Matrix.of(DIMENSIONS, parts, len(floats), block_bytes=ROWS_OF_BLOCK * 4 * DIMENSIONS)
     else:
         assert rows.lacks_bytes
         rows.make_bytes()
