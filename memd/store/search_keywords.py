@@ -22,6 +22,10 @@ from memd.store.vector_matrix import Ids
 log = structlog.get_logger()
 
 FEWEST = 100  # chunks; with fewer, FTS5 answers within half a millisecond
+MOST_AT_ONCE = 5000  # chunks whose postings are built at once, in half a second of the processor at most
+PAUSE_S = (
+    1.0  # from the first search of more until postings are built: a program that starts memd asks at once
+)
 MOST_DEAD = 0.25  # the share of deleted chunks above which postings are rebuilt
 REFUSED_S = 60.0  # the delay before postings are built again after a failure
 _FAILURES = (TransientError, StoreDamaged, MemoryError)  # on these, FTS5 answers instead
@@ -124,6 +128,7 @@ class SearchKeywords:
         self._vectors = vectors
         self._postings: Postings | None = None
         self.asked_at: float | None = None  # time.monotonic() of the last search
+        self.pause_s = PAUSE_S
         self._making: asyncio.Task[None] | None = None
         # While postings are built: changes of chunks that may have been read already.
         self._gone: set[ChunkId] = set()
@@ -152,7 +157,7 @@ class SearchKeywords:
     def was_searched(self, chunks: int) -> None:
         """Build postings in the background if there are many chunks."""
         if self._postings is None and chunks >= FEWEST:
-            self._begin()
+            self._begin(self.pause_s if chunks > MOST_AT_ONCE else 0.0)
 
     # --- changes, made while the lock is held
 
@@ -201,14 +206,15 @@ class SearchKeywords:
 
     # --- in the background
 
-    def _begin(self) -> None:
+    def _begin(self, pause_s: float = 0.0) -> None:
         if self._making is None and self._vectors.is_to_be_resident:
             self._forget_changes()
-            self._making = asyncio.create_task(self._make())
+            self._making = asyncio.create_task(self._make(pause_s))
 
-    async def _make(self) -> None:
+    async def _make(self, pause_s: float) -> None:
         me = asyncio.current_task()
         try:
+            await asyncio.sleep(pause_s)
             made = await self._made_of_all()
             async with self._changing:
                 # Applies deletions made while chunks were read, and adds the chunks written since.

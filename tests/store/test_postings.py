@@ -1,3 +1,4 @@
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
@@ -311,14 +312,39 @@ async def test_few_chunks_have_no_postings(index: Index, missing: int) -> None:
 
 
 async def test_postings_are_begun_for_so_many_chunks(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one less nothing is begun."""
-    begun: list[bool] = []
-    monkeypatch.setattr(index.postings, "_begin", lambda: begun.append(True))
-    few = shipped("memd.store.search_keywords.FEWEST")
+    """With one less nothing is begun; of many it is begun after a pause."""
+    begun: list[float] = []
+    monkeypatch.setattr(index.postings, "_begin", begun.append)
+    few, most = (
+        shipped("memd.store.search_keywords.FEWEST"),
+        shipped("memd.store.search_keywords.MOST_AT_ONCE"),
+    )
     index.postings.was_searched(few - 1)
     assert not begun
-    index.postings.was_searched(few)
-    assert begun
+    for chunks in (few, most, most + 1):
+        index.postings.was_searched(chunks)
+    assert begun == [0.0, 0.0, shipped("memd.store.search_keywords.PAUSE_S")]
+
+
+async def test_what_is_asked_at_once_after_a_start_is_not_slowed_down_by_postings(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are begun a moment after the first search of many chunks, which FTS5 answers."""
+    monkeypatch.setattr("memd.store.search_keywords.MOST_AT_ONCE", 99)
+    await put(index, "memory/a.md", [f"kettle {n}" for n in range(100)])
+    index.postings.pause_s = 3600.0
+    assert len(await ranked(index, '"kettle"', LIMIT, EVERYTHING)) == LIMIT
+    assert index.postings.is_being_made
+    assert not index.postings.is_ready
+    index.postings.forget()
+    index.postings.pause_s = 0.3
+    began = time.monotonic()
+    await ranked(index, '"kettle"', LIMIT, EVERYTHING)
+    await index.remove(["memory/a.md"])
+    await put(index, "memory/b.md", [f"kettle {n}" for n in range(100)])
+    await until_async(lambda: index.postings.is_ready)
+    assert time.monotonic() - began > 0.29  # timers of the loop may be a millisecond early
+    await both(index, ["kettle", "7"])
 
 
 async def test_a_word_that_every_chunk_holds_weighs_next_to_nothing(ready: Index) -> None:
