@@ -1,6 +1,7 @@
 """Builds one agent bottom-up: its index, the index service, the backend; and runs its background tasks."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 ROOTS_S = 1.0  # how long the start of an agent waits for its disk
+WATCHED_S = 0.25  # how long its first pass waits for the watches
 
 
 async def build_agent(
@@ -217,9 +219,10 @@ async def _adopt(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | No
 
 async def keep(agent: RunningAgent) -> None:
     """Run all tasks that keep an agent's index up to date, until cancelled or its roots lead elsewhere."""
+    is_watched = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         background = [
-            BackgroundTask(WATCHING, partial(_follow_files, agent)),
+            BackgroundTask(WATCHING, partial(_follow_files, agent, is_watched)),
             BackgroundTask("scanning now and then", partial(_scan_periodically, agent)),
             BackgroundTask("preparing the backend", agent.backend.warm, is_once=True),
         ]
@@ -227,17 +230,24 @@ async def keep(agent: RunningAgent) -> None:
             background.append(
                 BackgroundTask(f"publishing to {agent.settings.publish.to}", agent.publisher.run)
             )
-        running = [tasks.create_task(agent.sync.run())]
-        running += [tasks.create_task(agent.sync.background.keep(task)) for task in background]
+        # Now, so that each search waits for the first pass.
+        agent.pending.mark_all()
+        running = [tasks.create_task(agent.sync.background.keep(task)) for task in background]
+        # A pass that begins before the watches are set has to be repeated after it, for what changed meanwhile.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WATCHED_S):
+                await is_watched.wait()
+        running.append(tasks.create_task(agent.sync.run()))
         await agent.sync.roots_moved()
         for each in running:
             each.cancel()
 
 
-async def _follow_files(agent: RunningAgent) -> None:
+async def _follow_files(agent: RunningAgent, is_watched: asyncio.Event) -> None:
     """Mark changed files in `pending`; the passes read them."""
 
     def on_health(health: WatcherHealth) -> None:
+        is_watched.set()
         agent.sync.watcher_trouble = None if health.ok else health.reason
         agent.sync.watcher_note = health.reason if health.ok else None
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from memd.config.settings import (
 )
 from memd.embedding.registry import AgentProviders
 from memd.index_service import IndexParts, index_parts
+from memd.indexing.debounced_changes import TakenChanges
 from memd.providers.provider import Identity, space_of
 from memd.providers.remote.rerank import RemoteReranker
 from memd.providers.reranker import NoReranker
@@ -40,7 +42,8 @@ from memd.store.embedding_cache import Space
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.watch.watcher import WatcherHealth
+from memd.watch.watcher import Event, RescanNeeded, WatcherHealth, watch
+from tests.bounds import shipped
 from tests.embedding.supplies import silent
 from tests.wait import until_async
 
@@ -78,6 +81,55 @@ async def indexed(state: Path, **given: Any) -> None:
     """Have an agent take in its notes, and end."""
     async with built(state, **given) as agent, kept(agent):
         await agent.sync.wait_for_pass(agent.sync.request())
+
+
+async def test_one_pass_looks_at_everything_at_a_start(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It begins when the watches are set: what changed before is found by it, and what changes then is seen."""
+    monkeypatch.setattr(build, "WATCHED_S", 60.0)
+    handled: list[Event] = []
+    before_pass: list[list[Event]] = []  # what was handled when a pass over everything began
+
+    async def noted_watch(*roots: Any, **given: Any) -> AsyncIterator[Event]:
+        async with aclosing(watch(*roots, **given)) as events:
+            async for event in events:
+                yield event
+                handled.append(event)
+
+    monkeypatch.setattr(build, "watch", noted_watch)
+    async with built(state) as agent:
+        take = agent.pending.take
+
+        async def take_noted() -> TakenChanges:
+            taken = await take()
+            if taken.everything:
+                before_pass.append(list(handled))
+            return taken
+
+        monkeypatch.setattr(agent.pending, "take", take_noted)
+        async with kept(agent):
+            await until_async(lambda: before_pass)
+            await until_async(lambda: not agent.pending.unfinished)
+            assert [type(event) for event in before_pass[0]] == [WatcherHealth, RescanNeeded]
+            assert (await agent.index.counts()).files == 1
+
+
+async def test_a_first_pass_waits_only_so_long_for_the_watches(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that does not answer the watcher may answer the pass."""
+
+    async def silent_watch(*_: object, **__: object) -> AsyncIterator[object]:
+        await asyncio.Event().wait()
+        yield None
+
+    monkeypatch.setattr(build, "watch", silent_watch)
+    async with built(state) as agent:
+        began = time.monotonic()
+        async with kept(agent):
+            await until_async(lambda: agent.pending.unfinished)
+            await until_async(lambda: not agent.pending.unfinished)
+            assert time.monotonic() - began > 0.9 * shipped("memd.agent.build.WATCHED_S")
+            assert (await agent.index.counts()).files == 1
 
 
 @pytest.mark.parametrize("is_other", [False, True])
