@@ -51,6 +51,20 @@ def _hexadecimal(text: str, at: int) -> Span | None:
     return match.span("secret")
 
 
+# "clé secrète 830e4250-...": behind a label in another language, what it is for and a verb may stand between.
+_SECRET_ABROAD: Final = re.compile(
+    rf"(?:{either(SECRET_WORDS.keys.secret_abroad)})[\"'`*_]{{0,2}}(?P<between>[^.\n;!?。；0-9]{{0,30}}?)[ :：=はは는은「«\"'`“]"
+    r"(?P<secret>(?=[a-f-]{0,36}[0-9])(?=[0-9-]{0,36}[a-f])(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32,64}))(?![\w/=-]|\.\w)",
+    re.IGNORECASE,
+)
+
+
+def _secret_abroad(text: str, at: int) -> Span | None:
+    """Return a key of hexadecimal digits or a UUID behind a label for secret keys in another language."""
+    match = _SECRET_ABROAD.match(text, at)
+    return None if match is None or _SOMETHING_ELSE.search(match["between"]) else match.span("secret")
+
+
 _BYTE: Final = r"(?:0x[0-9A-Fa-f]{1,2}|[0-9]{1,3})"
 _OF_BYTES: Final = re.compile(
     rf"(?:key|密钥)[\"']?(?:\[[0-9]{{0,3}}\])?(?:[^\n\[{{0-9]{{0,24}})[\[{{]\s{{0,8}}(?P<first>{_BYTE})(?:\s{{0,8}},\s{{0,16}}{_BYTE}){{15,31}}\s{{0,8}},?\s{{0,8}}[\]}}]",
@@ -157,6 +171,7 @@ RULES = (
         _hexadecimal,
         needs=_DIGITS,
     ),
+    Rule("key-secret-abroad", "key", SECRET_WORDS.keys.secret_abroad, _secret_abroad, needs=_DIGITS),
     Rule("key-of-bytes", "key", ("key", "密钥"), _of_bytes, needs=_LISTED),
     Rule("key-of-printed-bytes", "key", ("key",), _of_printed_bytes, needs=_PRINTED),
     Rule(

@@ -24,7 +24,7 @@ _OTHERS = re.compile(either(_WORDS.others), re.IGNORECASE)
 _ANNOUNCES = (":", "：", "=", *(f" {word}" for word in _WORDS.says if len(word) > 1))
 # "の番号" and "번호" are the number of a door or a room, too; of a safe they are its code.
 _NUMBER = re.compile("の番号|번호")
-_SAFE = re.compile("金庫|금고|도어락")
+_SAFE = re.compile("金庫|キーボックス|鍵ボックス|オートロック|ダイヤル|금고|도어락")
 # The words for a code of a lock that no word for codes begins.
 _IN_ONE_WORD = tuple(word for word in _WORDS.in_one if not word.startswith(_WORDS.codes))
 

@@ -34,7 +34,7 @@ _CODE_TO = re.compile(
 )
 _CODE_SENT = re.compile(
     r"code[ ](?:that[ ])?(?:they|he|she|you|it)[ ](?:just[ ])?(?:texted|sent|gave|mailed|emailed)(?:[ ](?:me|us|him|her))?[ ](?:is|was)[ ]"
-    rf"(?P<secret>[0-9]{{4,8}}){ENDS_NUMBER}",
+    rf"(?P<secret>[0-9]{{4,8}}|[0-9]{{3}}[ -][0-9]{{3}}){ENDS_NUMBER}",
     re.IGNORECASE,
 )
 
@@ -73,9 +73,34 @@ def _to_verify(text: str, at: int) -> Span | None:
 
 
 _OTP = re.compile(
-    rf"(?<![A-Za-z])t?otp(?:[ ](?:code|is|code[ ]is))?[ ]?[:=]?[ ]{{0,3}}(?P<secret>[0-9]{{4,8}}){ENDS_NUMBER}",
+    rf"(?<![A-Za-z])t?otp(?:[ ](?:code|is|code[ ]is))?[ ]?[:=]?[ ]{{0,3}}(?P<secret>[0-9]{{4,8}}|[0-9]{{3}}[ -][0-9]{{3}}){ENDS_NUMBER}",
     re.IGNORECASE,
 )
+# A code of a second factor, "use this 2FA: 551 902", and one of Steam.
+_SECOND_FACTOR = re.compile(
+    rf"(?<![A-Za-z])(?:(?:2fa|mfa)(?:[ ]code(?:[ ]is|[ ]?:)|[ ]?:)[ ]{{0,3}}(?P<digits>[0-9]{{6,8}}|[0-9]{{3}}[ -][0-9]{{3}})(?![ ]?[A-Za-z])"
+    rf"|steam[ ]guard(?:[ ]code)?(?:[ ]is|[ ]?[:=])?[ ]{{1,3}}(?P<signs>(?-i:(?=[A-Z]{{0,4}}[0-9])(?=[0-9]{{0,4}}[A-Z])[A-Z0-9]{{5}})))(?![ ][0-9]){ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+
+
+def _second_factor(text: str, at: int) -> Span | None:
+    match = _SECOND_FACTOR.match(text, at)
+    return None if match is None else match.span("signs" if match["signs"] else "digits")
+
+
+# "腾讯会议 881 234 567 密码 3391": the password of a meeting is digits.
+_OF_MEETING = re.compile(
+    r"(?:密码|密碼|口令|入会码)[ ]?(?:[:：]|是|为)?[ ]?(?P<secret>[0-9]{4,8})(?![\w%]|[.,:/-][0-9]|[ ]?[位个天年月日])"
+)
+_MEETS = re.compile(r"会议|會議|zoom|webex|teams|钉钉|飞书", re.IGNORECASE)
+
+
+def _of_meeting(text: str, at: int) -> Span | None:
+    match = _OF_MEETING.match(text, at)
+    is_one = match is not None and _MEETS.search(text, max(0, at - 80), at) is not None
+    return match.span("secret") if match is not None and is_one else None
+
 
 RULES = (
     Rule("pin-said", "code", ("pin",), matching(_PIN), skips_prose=True),
@@ -90,6 +115,8 @@ RULES = (
     ),
     Rule("code-to-log-in", "code", ("code",), matching(_CODE_TO), skips_prose=True),
     Rule("otp-said", "code", ("otp",), matching(_OTP), skips_prose=True),
+    Rule("code-second-factor", "code", ("2fa", "mfa", "steam guard"), _second_factor, needs=Nearby(DIGIT, 0, 24)),
+    Rule("code-of-meeting-chinese", "code", ("密码", "密碼", "口令", "入会码"), _of_meeting, needs=Nearby(DIGIT, 0, 6)),
     Rule("code-to-verify", "code", ("verify your", "verify it"), _to_verify),
     Rule("code-of-the-next", "code", ("pin", "暗証番号", "비밀번호", "пин"), _next_code, needs=Nearby(DIGIT, 0, 40)),
 )  # fmt: skip

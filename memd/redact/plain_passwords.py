@@ -8,7 +8,7 @@ import re
 
 from memd.redact import secret_candidates, secret_values
 from memd.redact.rule import DIGIT, Nearby, Rule, Span
-from memd.redact.secret_words import SECRET_WORDS, either
+from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
 _WORDS = SECRET_WORDS.plain
 # A label in a sentence has blanks, and underscores as the name of a setting.
@@ -100,6 +100,53 @@ def _quoted(text: str, at: int) -> Span | None:
     return match.span(group) if is_one else None
 
 
+# --- a word of another script and its number: "пароль от роутера: сосна1987", "비번은 고양이77"
+
+_OF_SCRIPTS = (
+    r"(?:[А-Яа-яЁёІіЇїЄє]{3,16}|[Ά-ώ]{3,16}|[א-ת]{3,16}|[가-힣]{2,12}|[ぁ-ゖァ-ヺー]{3,16})"
+    r"[._-]?[0-9]{2,4}[!?*#]{0,2}"
+)
+_NUMBERED = re.compile(
+    rf"(?:{either((*LABELS, 'パスワード'))})(?:[^\W\d_]{{0,4}})[^\n:：=.,;!?。、0-9]{{0,40}}?(?:[ ]?[:：=][ ]{{0,3}}|[ ][-–—][ ]|[ ]это[ ]|[はは는은][ ]?)(?P<open>[\"“„«「『'`]?)"
+    rf"(?P<secret>{_OF_SCRIPTS})(?=[\"”“»」』'`]?(?:[,;，、。)](?![0-9])|[.!](?!\w)|[ \t]{{0,4}}(?:\n|\Z)|[ ]?[(（]|[ ][–—-][ ]|です|입니다|이에요|예요|이야))",
+    re.IGNORECASE,
+)
+_OF_THINGS = re.compile(rf"(?:{either(_WORDS.numbered_things)})", re.IGNORECASE)
+
+
+def _numbered(text: str, at: int) -> Span | None:
+    match = _NUMBERED.match(text, at)
+    is_one = match is not None and _OF_THINGS.match(match["secret"]) is None
+    return match.span("secret") if match is not None and is_one else None
+
+
+# --- a word, and how it is spelled: "the wifi password is marmalade, all lower case", "wifi 密码 zhimakaimen（全小写）"
+
+_SPELLED = re.compile(
+    rf"(?:(?<![A-Za-z])|(?<=[^\x00-\x7f]))(?:{either((*LABELS, *_WORDS.spelled_labels))})"
+    rf"(?:[^\n:：=.,;!?。；，()（）]{{0,40}}?(?:[ ]?[:：=][ ]{{0,3}}|[ ](?:{either((*_WORDS.says, 'was', 'still', 'now'))})[ ]|[是为叫][ ]?)|(?<=[码碼令])[ ]?)[\"'`“「«]?"
+    rf"(?P<secret>[^\W\d_]{{6,24}}(?:[-_.][^\W\d_]{{2,16}}){{0,4}})[\"'`”」»]?[ ]?(?:[,，;]|[(（]|[ ][–—-]|(?<=[ ]))[ ]?(?:it['’]?s[ ]|but[ ]|and[ ])?(?:all[ ](?:in[ ])?)?\Z",
+    re.IGNORECASE,
+)
+_ENDS_SPELLING = re.compile(rf"(?:{either(_WORDS.spelling)})(?!\w)", re.IGNORECASE)
+
+
+def _spelled(text: str, at: int) -> Span | None:
+    left = max(0, at - 130)
+    match = _SPELLED.search(text[left:at]) if _ENDS_SPELLING.match(text, at) is not None else None
+    if match is None:
+        return None
+    said = match["secret"].lower()
+    is_said_of_one = (
+        not may_be_plain(said)
+        or secret_values.is_participle(said)
+        or said in _WORDS.spelled_of
+        or _PARTICIPLE.fullmatch(said) is not None
+        or secret_values.is_about_passwords(said)
+    )
+    return None if is_said_of_one else (left + match.start("secret"), left + match.end("secret"))
+
+
 _ANCHORS = tuple(label for label in LABELS if not any(other in label for other in LABELS if other != label))
 
 RULES = (
@@ -108,5 +155,13 @@ RULES = (
     Rule(
         "password-plain-quoted", "password", _ANCHORS, _quoted, needs=Nearby(re.compile('["“„«「『]'), 0, 60)
     ),
+    Rule(
+        "password-numbered",
+        "password",
+        (*_ANCHORS, "パスワード"),
+        _numbered,
+        needs=Nearby(re.compile(r"(?<=[^\x00-\xff])[._-]?[0-9]{2}"), 0, 90, 4),
+    ),
+    Rule("password-spelled", "password", without_longer(_WORDS.spelling), _spelled),
 )
-"""One rule a place of the word."""
+"""One rule a place of the word, one for words with a number, and one for how a word is spelled."""

@@ -9,7 +9,7 @@ from memd.redact.secret_values import Strength
 from memd.redact.secret_words import SECRET_WORDS
 
 # What the password is for: "for the staging database", "to his laptop"; at most six words.
-_OF = r"(?:[ \t]{1,40}(?:is[ ]generated[ ])?(?:for|to|of|on|at|in|from)(?:[ \t]{1,40}[\w'’\"“”`./@:-]{1,40}){1,6}?)?"
+_OF = r"(?:[ \t]{1,40}(?:is[ ]generated[ ])?(?:for|to|of|on|at|in|from|between)(?:[ \t]{1,40}[\w'’\"“”`./@:-]{1,40}){1,6}?)?"
 _IS = r"""(?:[ ]?['’]s|[ \t]{1,40}(?:(?:is|was|has[ ]been|have|got|gets)[ ]{1,20})?(?:now[ ]{1,20})?(?:set|changed|reset|updated|rotated|switched)(?:[ ](?:yesterday|today|tonight|again|recently|back|over|this[ ]\w{1,12}|last[ ]\w{1,12}|on[ ]\w{1,12})){0,2}[ ]{1,20}to\b
     |[ \t]{1,40}(?:is|was|will[ ]be|should[ ]be|equals|remains)\b)
     (?:[ ]{1,20}(?:now|still|currently|just|again|only|simply|actually|always|temporarily|literally|(?:all[ ])?(?:in[ ])?(?:all[ ])?(?:lower|upper)[ -]?case,?|(?:all|in)[ ]caps,?)){0,3}
@@ -42,7 +42,7 @@ _WORDS = {
 
 # Most occurrences are words of sentences without a value.
 _PROSE = re.compile(
-    r"[ ](?!for|to|of|on|at|in|from|is|was|will|should|equals|remains|has|have|got|gets|now|set|changed|reset|updated|rotated|switched|one|part|half|itself)[a-z]|[ ][0-9]|[).;!?,](?:\s|\Z)|[({]"
+    r"[ ](?!for|to|of|on|at|in|from|between|is|was|will|should|equals|remains|has|have|got|gets|now|set|changed|reset|updated|rotated|switched|one|part|half|itself)[a-z]|[ ][0-9]|[).;!?,](?:\s|\Z)|[({]"
 )
 
 
@@ -275,7 +275,7 @@ def _works(text: str, at: int) -> Span | None:
 
 # The line below a question for a password, with the answer alone, possibly after the speaker's name.
 _ASKED = re.compile(
-    rf"""pass(?:word|code|phrase|wort|wd)(?:[ ](?!polic|rule|format|length|reset|manager|hash|require|criteri)[\w'’.-]{{1,20}}){{0,8}}["'”*]{{0,2}}[?:]["'”*]{{0,2}}[ \t]{{0,4}}\n(?:[ \t]{{0,8}}\n)?[ \t>]{{0,8}}
+    rf"""pass(?:word|code|phrase|wort|wd|(?:(?<=admin[ ]pass)|(?<=root[ ]pass)|(?<=wifi[ ]pass)|(?<=wi-fi[ ]pass)|(?<=router[ ]pass)|(?<=guest[ ]pass)|(?<=login[ ]pass)|(?<=ssh[ ]pass)|(?<=zip[ ]pass))(?![a-z]))(?:[ ](?!polic|rule|format|length|reset|manager|hash|require|criteri)[\w'’.-]{{1,20}}){{0,8}}["'”*]{{0,2}}[?:]["'”*]{{0,2}}[ \t]{{0,4}}\n(?:[ \t]{{0,8}}\n)?[ \t>]{{0,8}}
     (?:[*_]{{0,2}}[\w.-]{{1,24}}(?:[ ]\([^()\n]{{1,20}}\))?[*_]{{0,2}}[:：][*_]{{0,2}}[ ])?(?P<lead>{LEAD_IN})["'`“]?(?P<secret>[!-~]{{5,64}}?)["'`”]?
     (?:[.!]?[ \t]{{0,4}}(?=\n|\Z)|(?=[.,;][ ]|[ ][-–—(])(?P<more>))""",
     re.IGNORECASE | re.VERBOSE,

@@ -143,13 +143,19 @@ _RECOVERY = re.compile(
     rf"(?P<secret>{_CODE})(?![\w%@-]|[./:]\w|[ ][0-9])",
     re.IGNORECASE,
 )
+# "Google backup codes 还剩 1713 4570": what is left of them, in Chinese, with digits in two groups or two groups of five.
+_LEFT = re.compile(
+    rf"(?:{either(_LABELS)})s?[ ]?[一-鿿，, ]{{1,16}}?[:：]?[ ]?"
+    r"(?P<secret>[0-9]{4}[ ][0-9]{4}|(?=[a-z-]{0,6}[0-9])[0-9a-z]{5}-[0-9a-z]{5})(?![\w%@-]|[./:]\w|[ ][0-9])",
+    re.IGNORECASE,
+)
 # In a name with a number ("prod-keys-2024") one part has digits, in a code several do, or it is in capitals.
 _PART_WITH_DIGIT = re.compile("[A-Za-z]*[0-9][A-Za-z0-9]*")
 _YEARS = re.compile(r"(?:19|20)[0-9]{2}(?:[ -](?:(?:19|20)[0-9]{2}|[0-9]{1,2}))*")
 
 
 def _recovery(text: str, at: int) -> Span | None:
-    match = _RECOVERY.match(text, at)
+    match = _RECOVERY.match(text, at) or _LEFT.match(text, at)
     if match is None or _YEARS.fullmatch(match["secret"]) is not None:
         return None
     said = match["secret"]

@@ -61,6 +61,7 @@ class KeyWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     owned: tuple[str, ...]
     others: tuple[str, ...]
     others_in_chinese: tuple[str, ...]
+    secret_abroad: tuple[str, ...]
     sets: tuple[str, ...]
     sets_in_chinese: tuple[str, ...]
 
@@ -78,6 +79,10 @@ class PlainWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     devices: tuple[str, ...]
     new: tuple[str, ...]
     says: tuple[str, ...]
+    numbered_things: tuple[str, ...]
+    spelled_labels: tuple[str, ...]
+    spelled_of: frozenset[str]
+    spelling: tuple[str, ...]
     function_words: frozenset[str]
 
 
@@ -103,6 +108,10 @@ class LockWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     then_opens: tuple[str, ...]
     unclear: frozenset[str]
     dials: tuple[str, ...]
+    dial_locks: tuple[str, ...]
+    keys: tuple[str, ...]
+    keeps: tuple[str, ...]
+    keeps_codes: tuple[str, ...]
     opened: tuple[str, ...]
     says: tuple[str, ...]
 
@@ -125,6 +134,9 @@ class BelowWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     codes: tuple[str, ...]
     asked: tuple[str, ...]
     others: frozenset[str]
+    short: tuple[str, ...]
+    next_line: tuple[str, ...]
+    further_down: tuple[str, ...]
 
 
 class SecretWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -217,5 +217,7 @@ def secrets() -> Mapping[str, str]:
         "alone on a line": "the box:\nroot k7TqXx2m" + "Pw9Z\nadmin pts/0",
         "what only refers": "arn:aws:secretsmanager:eu-west-3:120034005600:secret:shop/token-8xTqPz and ghp_"
         + "x" * 36,
+        "words that are spelled out": "密码 jintianyehenkaixin\nпароль: сосна1987\nthe pw is still marmalade, all lower case",
+        "a clause of its own": "the key hangs in a box by the shed, code 2791, pull hard",
         "codes of one form": "recovery codes, printed today:\n4f1c0-b7e9a\n42d0e-8c55a",
     }
