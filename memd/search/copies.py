@@ -81,6 +81,37 @@ class ComparedText:
         return frozenset(zip(self.in_order, self.in_order[1:], strict=False))
 
 
+class ShownTexts:
+    """The texts that hits show."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._texts: set[str] = set()
+        self._compared: list[ComparedText] = []
+        self._turn_lines: set[str] = set()
+
+    def adds(self, text: str, *, is_session: bool) -> bool:
+        """Return whether a text says what none before it says, and take it in if so.
+
+        Args:
+            text: What a hit would show.
+            is_session: Whether it is of a transcript.
+        """
+        words, compared = " ".join(text.split()), ComparedText(text)
+        # A forked session repeats the turns of its parent, with the same speakers and times, line by line.
+        lines = {line.strip() for line in text.splitlines() if line.strip()} if is_session else set()
+        if (
+            words in self._texts
+            or (lines and lines <= self._turn_lines)
+            or any(one.covers(compared) for one in self._compared)
+        ):
+            return False
+        self._texts.add(words)
+        self._compared.append(compared)
+        self._turn_lines |= lines
+        return True
+
+
 def recency_key(chunk: StoredChunk) -> tuple[bool, float, int]:
     """Return the sort key by age: current before superseded texts, then by the date of content, then by mtime.
 

@@ -1,11 +1,7 @@
-"""Decides which candidates become hits, in order: removes overlaps and copies, and lowers what only repeats the question.
-
-A part of a transcript that only repeats the question is closest to it, and answers nothing.
-"""
+"""Decides which candidates become hits, in order: removes overlaps and copies, and lowers what only repeats the question."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import islice
 
@@ -13,73 +9,13 @@ import msgspec
 
 from memd.config.settings import WORTH_READING
 from memd.domain_types import ChunkId, FoundHit, Window
-from memd.search.copies import ComparedText, recency_key
+from memd.search.copies import ComparedText, ShownTexts, recency_key
 from memd.search.fuse_scores import Scored, place_in_order
 from memd.search.query import Query
+from memd.search.question_echoes import QuestionEchoes
 from memd.search.snippet import ShownLines, ShownPart, fresh_part
 from memd.search.superseded import behind_replacement, is_superseded, lowered, replaces
-from memd.search.terms import held
 from memd.store.chunks import StoredChunk
-from memd.text.tokens import tokens
-from memd.text.turn_header import CONTINUED, header_in
-
-# A turn of this many words that are a part of the question is a truncated repetition of it. Fewer may be an answer: "we
-# deploy on Friday" is a part of "Do we deploy on Friday?".
-_MANY = 12
-
-
-class QuestionEchoes:
-    """Recognises transcript chunks that only repeat the question."""
-
-    def __init__(self, query: Query) -> None:
-        """Prepare the words of one question."""
-        self._query = query
-
-    @cached_property
-    def _asked(self) -> Sequence[str]:
-        return _words(self._query.embed_text)
-
-    def only_repeats(self, chunk: StoredChunk) -> bool:
-        """Return whether a chunk of a transcript cannot answer: someone asks the question, and nothing else is said after it.
-
-        Turns before it count as an answer only if they hold a term of the question.
-        """
-        if not chunk.kind.is_session or not self._asked:
-            return False
-        turns = list(_turns(chunk.text))
-        repeated = list(map(self._is_repeated, turns))
-        if True not in repeated:
-            return False
-        first = repeated.index(True)
-        return all(repeated[first:]) and not held(turns[:first], self._query.terms)
-
-    def _is_repeated(self, turn: str) -> bool:
-        said = _words(turn)
-        if len(said) < _MANY:
-            return said == self._asked
-        asked = self._asked
-        return any(
-            asked[at : at + len(said)] == said
-            for at in range(len(asked) - len(said) + 1)
-            if asked[at] == said[0]
-        )
-
-
-def _turns(text: str) -> Iterator[str]:
-    """Yield the text of each turn, without its header."""
-    lines: list[str] = []
-    for line in text.split("\n"):
-        head = header_in(line)
-        if head and lines:
-            yield "\n".join(lines)
-            lines = []
-        lines.append(line[len(head) :].removeprefix(CONTINUED))
-    yield "\n".join(lines)
-
-
-def _words(text: str) -> Sequence[str]:
-    return [token for token, _, _ in tokens(text)]
-
 
 IN_A_ROW = 2  # hits of one source, if another source has any left
 # Candidates after one, among which its copies are looked for: with six hits, as many as are read in one query.
@@ -114,13 +50,6 @@ class Verdict(msgspec.Struct, frozen=True):
 Found = Iterable[tuple[Scored, StoredChunk]]
 
 
-def hits(found: Sequence[Found], query: Query, min_score: float, max_chars: int) -> Iterator[FoundHit]:
-    """Yield the hits of a question lazily, so that a larger number only appends; see `verdicts`."""
-    return (
-        verdict.hit for verdict in verdicts(found, query, min_score, max_chars) if verdict.hit is not None
-    )
-
-
 def verdicts(
     found: Sequence[Found],
     query: Query,
@@ -148,18 +77,12 @@ def verdicts(
         least: Candidates below this score get no verdict; they are only considered as copies of better ones.
         latest: Whether the question may ask for the present: then the latest copy is shown, and outdated text lowered.
     """
-    shown = ShownLines()
-    shown_texts: set[str] = set()
-    shown_words: list[ComparedText] = []
-    heard_lines: set[str] = set()  # transcript lines that were shown
-    repeats = QuestionEchoes(query)
-    lanes = [_Lane(iter(candidates), repeats, query if latest else None, least) for candidates in found]
+    shown, shown_texts = ShownLines(), ShownTexts()
+    echoes = QuestionEchoes(query)
+    lanes = [_Lane(iter(candidates), echoes, query if latest else None, least) for candidates in found]
     last: list[_Lane] = []  # the sources of the last hits
-    while best := [lane for lane in lanes if lane.head() is not None]:
-        best = [lane for lane in best if not lane.repeats()] or best
-        others = [lane for lane in best if len(last) < IN_A_ROW or lane is not last[0]] or best
-        lane = min(others, key=_Lane.order)
-        owed = lane is not min(best, key=_Lane.order)
+    while waiting := [lane for lane in lanes if lane.head() is not None]:
+        lane, owed = _next_lane(waiting, last)
         repeated = lane.repeats()
         superseded = lane.is_superseded()
         scored, chunk = lane.take()
@@ -175,20 +98,9 @@ def verdicts(
         else:
             # Counts as shown of this file even if a copy showed it: the next copy continues with the next lines.
             shown.add(chunk, part)
-            same = " ".join(part.window.text.split())
-            # A forked session repeats the turns of its parent, with the same speakers and times, line by line.
-            turn_lines = _lines(part.window.text) if chunk.kind.is_session else frozenset()
-            words = ComparedText(part.window.text)
-            if (
-                same in shown_texts
-                or (turn_lines and turn_lines <= heard_lines)
-                or any(one.covers(words) for one in shown_words)
-            ):
+            if not shown_texts.adds(part.window.text, is_session=chunk.kind.is_session):
                 cut = "duplicate"
             else:
-                shown_texts.add(same)
-                shown_words.append(words)
-                heard_lines |= turn_lines
                 hit = FoundHit(
                     chunk.path,
                     part.window.start_line,
@@ -210,6 +122,19 @@ def verdicts(
             yield Verdict(one, copy, None, "duplicate", copy_of=chunk.id)
 
 
+def _next_lane(waiting: Sequence["_Lane"], last: Sequence["_Lane"]) -> tuple["_Lane", bool]:
+    """Return the source of the next hit, and whether it comes before a better candidate, because it was due.
+
+    Args:
+        waiting: The sources that have candidates left.
+        last: The sources of the last hits.
+    """
+    best = [lane for lane in waiting if not lane.repeats()] or waiting
+    others = [lane for lane in best if len(last) < IN_A_ROW or lane is not last[0]] or best
+    lane = min(others, key=_Lane.order)
+    return lane, lane is not min(best, key=_Lane.order)
+
+
 def _may_be_copies(one: Scored, other: Scored) -> bool:
     """Return whether two texts may say the same: they hold the same words, and are about as close to the question."""
     if abs(one.share - other.share) > _SHARES_APART:
@@ -221,10 +146,6 @@ def _may_be_copies(one: Scored, other: Scored) -> bool:
 
 def _place(chunk: StoredChunk) -> str:
     return f"{chunk.path}#L{chunk.start_line}-L{chunk.end_line}"
-
-
-def _lines(text: str) -> frozenset[str]:
-    return frozenset(line.strip() for line in text.splitlines() if line.strip())
 
 
 class _Next(msgspec.Struct, frozen=True, order=True):
@@ -248,12 +169,12 @@ class _Lane:
     def __init__(
         self,
         candidates: Iterator[tuple[Scored, StoredChunk]],
-        repeats: QuestionEchoes,
+        echoes: QuestionEchoes,
         query: Query | None,
         least: float,
     ) -> None:
         self._candidates = candidates
-        self._repeats = repeats
+        self._echoes = echoes
         self._query = query  # None: the question asks for the past
         self._least = least
         self._ahead: deque[tuple[Scored, StoredChunk]] = deque()  # candidates read ahead to look for copies
@@ -340,7 +261,7 @@ class _Lane:
             self._is_done = True
             return
         scored, chunk = pair
-        repeats = self._repeats.only_repeats(chunk)
+        repeats = self._echoes.only_repeats(chunk)
         superseded = (
             not repeats and self._query is not None and is_superseded(chunk, self._query, scored.closest)
         )

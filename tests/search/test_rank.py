@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.domain_types import ChunkId, Kind
+from memd.domain_types import ChunkId, FoundHit, Kind
 from memd.search.fuse_scores import Scored
-from memd.search.query import parse
-from memd.search.rank import AHEAD, IN_A_ROW, MAX_TOLD, QuestionEchoes, hits, verdicts
+from memd.search.query import Query, parse
+from memd.search.question_echoes import QuestionEchoes
+from memd.search.rank import AHEAD, IN_A_ROW, MAX_TOLD, Found, verdicts
 from memd.store.chunks import StoredChunk
 from memd.text.turn_header import CONTINUED
 from tests.bounds import shipped
@@ -32,6 +33,11 @@ def found(
         Scored(ChunkId(line), path, line, score, score, 0.0, 0.0, None, None, 0.0),
         StoredChunk(ChunkId(line), path, kind, line, last, text, ""),
     )
+
+
+def hits(lanes: Sequence[Found], query: Query, min_score: float, max_chars: int) -> Iterator[FoundHit]:
+    """Yield the hits as they are decided about."""
+    return (one.hit for one in verdicts(lanes, query, min_score, max_chars) if one.hit is not None)
 
 
 def texts(
@@ -488,7 +494,7 @@ def test_texts_are_compared_where_both_are_about_as_close_to_the_question(
 
 def test_a_turn_of_so_many_words_of_a_question_repeats_it() -> None:
     """One of fewer words may be the answer."""
-    many = shipped("memd.search.rank._MANY")
+    many = shipped("memd.search.question_echoes._WORDS_OF_ECHO")
     words = [f"word{number}" for number in range(2 * many)]
     repeats = QuestionEchoes(parse(" ".join(words)))
     for count, is_repeated in ((many - 1, False), (many, True)):
