@@ -1,7 +1,7 @@
-"""Finds passwords of letters alone behind a label in another language than English and Chinese.
+"""Finds passwords that are plain words: in quotes, at the end of a line, with a number, or before a remark on how they are spelled.
 
-A word behind a label is not enough, since sentences go on so. It must be in quotes, or the end of its line behind a colon, or a word with
-a number behind a network or a device. What a form says of a password ("obligatoria") is in `statements` of secret_words.toml.
+Their labels are of other languages than English and Chinese; before such a remark, of any. A word behind a label is not enough, since
+sentences go on so. What a form says of a password ("obligatoria") is in `statements` of secret_words.toml.
 """
 
 import re
