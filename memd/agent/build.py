@@ -114,26 +114,9 @@ async def _built_on(
     sync = IndexService(agent_id, index, pending, parts)
     if rebuild is not None:
         sync.rebuild(rebuild)
-    reranker: Reranker | None = None
-    if settings.rerank.provider == "onnx":
-        from memd.providers.local import cross_encoder  # noqa: PLC0415
-
-        reranker = cross_encoder.reranker(settings.rerank, time.monotonic)
-    elif settings.rerank.provider != "none":
-        # Imported only here, because it imports the HTTP client.
-        from memd.providers.remote import rerank  # noqa: PLC0415
-
-        reranker = rerank.reranker(settings.rerank, time.monotonic, environment.environ)
-    searcher = Searcher(index, settings, providers, reranker)
+    reranker = _reranker(settings, environment)
     indexed = IndexedAgent(agent_id, settings, rules, index, sync)
-    builtin = Builtin(indexed, searcher, providers)
-    match settings.backend:
-        case "builtin":
-            backend: Backend = _including(indexed, builtin, providers) if settings.include else builtin
-        case "qmd":
-            backend = _qmd(indexed, environment, builtin)
-        case "postgres":
-            backend = _postgres(indexed, builtin, providers, reranker)
+    backend = _backend(indexed, environment, providers, reranker)
     agent = RunningAgent(
         agent_id,
         settings,
@@ -217,49 +200,33 @@ async def _adopt(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | No
     return reason
 
 
-async def keep(agent: RunningAgent) -> None:
-    """Run all tasks that keep an agent's index up to date, until cancelled or its roots lead elsewhere."""
-    is_watched = asyncio.Event()
-    async with asyncio.TaskGroup() as tasks:
-        background = [
-            BackgroundTask(WATCHING, partial(_follow_files, agent, is_watched)),
-            BackgroundTask("scanning now and then", partial(_scan_periodically, agent)),
-            BackgroundTask("preparing the backend", agent.backend.warm, is_once=True),
-        ]
-        if agent.publisher is not None:
-            background.append(
-                BackgroundTask(f"publishing to {agent.settings.publish.to}", agent.publisher.run)
-            )
-        # Now, so that each search waits for the first pass.
-        agent.pending.mark_all()
-        running = [tasks.create_task(agent.sync.background.keep(task)) for task in background]
-        # A pass that begins before the watches are set has to be repeated after it, for what changed meanwhile.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(WATCHED_S):
-                await is_watched.wait()
-        running.append(tasks.create_task(agent.sync.run()))
-        await agent.sync.roots_moved()
-        for each in running:
-            each.cancel()
+def _reranker(settings: AgentSettings, environment: BackendEnvironment) -> Reranker | None:
+    if settings.rerank.provider == "none":
+        return None
+    if settings.rerank.provider == "onnx":
+        from memd.providers.local import cross_encoder  # noqa: PLC0415
+
+        return cross_encoder.reranker(settings.rerank, time.monotonic)
+    # Imported only here, because it imports the HTTP client.
+    from memd.providers.remote import rerank  # noqa: PLC0415
+
+    return rerank.reranker(settings.rerank, time.monotonic, environment.environ)
 
 
-async def _follow_files(agent: RunningAgent, is_watched: asyncio.Event) -> None:
-    """Mark changed files in `pending`; the passes read them."""
-
-    def on_health(health: WatcherHealth) -> None:
-        is_watched.set()
-        agent.sync.watcher_trouble = None if health.ok else health.reason
-        agent.sync.watcher_note = health.reason if health.ok else None
-
-    look = look_by_scan(agent.roots, int(agent.settings.max_file_mb * 1_000_000))
-    try:
-        await follow(watch(agent.roots, barrier=agent.sync.barrier), agent.pending, look, on_health)
-    finally:  # until watching resumes, each search checks the files itself
-        agent.sync.barrier.end(note_places(agent.roots))
-
-
-async def _scan_periodically(agent: RunningAgent) -> None:
-    await scan_periodically(agent.pending, agent.settings.sync.interval_minutes * 60)
+def _backend(
+    agent: IndexedAgent,
+    environment: BackendEnvironment,
+    providers: AgentProviders,
+    reranker: Reranker | None,
+) -> Backend:
+    builtin = Builtin(agent, Searcher(agent.index, agent.settings, providers, reranker), providers)
+    match agent.settings.backend:
+        case "builtin":
+            return _including(agent, builtin, providers) if agent.settings.include else builtin
+        case "qmd":
+            return _qmd(agent, environment, builtin)
+        case "postgres":
+            return _postgres(agent, builtin, providers, reranker)
 
 
 def _embed_only_while(agent: IndexedAgent) -> Callable[[bool], None]:
@@ -327,3 +294,48 @@ def _including(agent: IndexedAgent, builtin: Builtin, providers: AgentProviders)
         [(one, breaker(one)) for one in agent.settings.include],
         agent.settings.sync.wait_ms / 1000,
     )
+
+
+async def keep(agent: RunningAgent) -> None:
+    """Run all tasks that keep an agent's index up to date, until cancelled or its roots lead elsewhere."""
+    is_watched = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        background = [
+            BackgroundTask(WATCHING, partial(_follow_files, agent, is_watched)),
+            BackgroundTask("scanning now and then", partial(_scan_periodically, agent)),
+            BackgroundTask("preparing the backend", agent.backend.warm, is_once=True),
+        ]
+        if agent.publisher is not None:
+            background.append(
+                BackgroundTask(f"publishing to {agent.settings.publish.to}", agent.publisher.run)
+            )
+        # Now, so that each search waits for the first pass.
+        agent.pending.mark_all()
+        running = [tasks.create_task(agent.sync.background.keep(task)) for task in background]
+        # A pass that begins before the watches are set has to be repeated after it, for what changed meanwhile.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WATCHED_S):
+                await is_watched.wait()
+        running.append(tasks.create_task(agent.sync.run()))
+        await agent.sync.roots_moved()
+        for each in running:
+            each.cancel()
+
+
+async def _follow_files(agent: RunningAgent, is_watched: asyncio.Event) -> None:
+    """Mark changed files in `pending`; the passes read them."""
+
+    def on_health(health: WatcherHealth) -> None:
+        is_watched.set()
+        agent.sync.watcher_trouble = None if health.ok else health.reason
+        agent.sync.watcher_note = health.reason if health.ok else None
+
+    look = look_by_scan(agent.roots, int(agent.settings.max_file_mb * 1_000_000))
+    try:
+        await follow(watch(agent.roots, barrier=agent.sync.barrier), agent.pending, look, on_health)
+    finally:  # until watching resumes, each search checks the files itself
+        agent.sync.barrier.end(note_places(agent.roots))
+
+
+async def _scan_periodically(agent: RunningAgent) -> None:
+    await scan_periodically(agent.pending, agent.settings.sync.interval_minutes * 60)
