@@ -12,6 +12,7 @@ from memd.redact import (
     secret_lists,
     secrets_in_context,
     token_formats,
+    vendor_keys,
 )
 from memd.redact.rule import EDGE, GOES_ON, Covered, Nearby, Runs, SecretSpan, Span, runs_of
 from memd.redact.rule_set import (
@@ -108,7 +109,7 @@ def _in_runs(text: str, lowered: str, runs: Runs) -> Iterator[SecretSpan]:
         if len(inside) >= _CROWD:
             inside = token_formats.where_one_begins(rules.pattern, inside, text)
         yield from _around(inside, rules.beginning, text)
-    for (start, end), kind in token_formats.keys_by_name(text, lowered, runs):
+    for (start, end), kind in vendor_keys.keys_by_name(text, lowered, runs):
         yield SecretSpan(start, end, kind, NO_RULE)
     block = private_keys.middle(text)
     if block is not None:

@@ -15,11 +15,10 @@ from memd.redact.secret_values import is_scrambled
 from memd.redact.token_formats import (
     TOKEN_FORMATS,
     TokenFormat,
-    VendorForm,
     is_random,
-    vendor_forms,
     where_one_begins,
 )
+from memd.redact.vendor_keys import VendorForm, vendor_forms
 from tests.bounds import shipped
 from tests.redact.shapes import drawn
 from tests.redact.surroundings import SURROUNDINGS
@@ -230,8 +229,8 @@ def test_what_is_like_a_key_stays_beside_its_vendor(part: int) -> None:
 def test_the_vendor_of_a_key_stands_near_it() -> None:
     """So many signs before it at most, or behind it; written as one word or as several."""
     key = "3f9a1c77b2caa2109e4d80bc3f1d6e75"
-    before = shipped("memd.redact.token_formats._BESIDE_CHARS")
-    behind = shipped("memd.redact.token_formats._BEHIND_CHARS")
+    before = shipped("memd.redact.vendor_keys._BESIDE_CHARS")
+    behind = shipped("memd.redact.vendor_keys._BEHIND_CHARS")
     for far in (0, 1):
         text = f"datadog{'-' * (before + far - len('datadog key for '))} key for {key}"
         assert (key in _REDACTOR.redact(text).text) is bool(far)
@@ -361,7 +360,7 @@ def test_what_is_beside_a_word_for_a_key_and_none_stays(text: str) -> None:
 
 def test_so_many_signs_of_a_variable_tell_a_key() -> None:
     """Of one whose name says nothing."""
-    least = shipped("memd.redact.token_formats._LEAST_OF_VARIABLE")
+    least = shipped("memd.redact.vendor_keys._LEAST_OF_VARIABLE")
     value = "Kp4Qx7Rm2Sn5Tb8Vw3YzLq9W"
     assert _REDACTOR.redact(f"EPPO={value[:least]}").text == "EPPO=[REDACTED:key]"
     assert _REDACTOR.redact(f"EPPO={value[: least - 1]}").text == f"EPPO={value[: least - 1]}"
