@@ -49,6 +49,14 @@ class _Shown(msgspec.Struct, frozen=True):
     window: Window
 
 
+class _Ranks(msgspec.Struct, frozen=True):
+    """The ranks of candidates, from 1."""
+
+    all: dict[ChunkId, int]  # among all
+    by_keywords: dict[ChunkId, int]
+    by_vectors: dict[ChunkId, int]
+
+
 def first_hits(verdicts: Iterable[Verdict], most: int) -> list[FoundHit]:
     """Return at most `most` hits, in order."""
     return list(islice((verdict.hit for verdict in verdicts if verdict.hit is not None), most))
@@ -64,16 +72,15 @@ def traced(
         sides: The candidates of each side, and their fusion.
         asked: The parameters of the search.
     """
-    keyword_rank = {chunk_id: place for place, chunk_id in enumerate(sides.keywords, 1)}
-    vector_rank = {chunk_id: place for place, chunk_id in enumerate(sides.near, 1)}
+    ids = sides.fused.candidates.ids[sides.order].tolist()
+    ranks = _Ranks(_ranked(map(ChunkId, ids)), _ranked(sides.keywords), _ranked(sides.near))
     hits: list[FoundHit] = []
     shown: list[_Shown] = []
     candidates: list[Candidate] = []
-    ids = sides.fused.candidates.ids[sides.order].tolist()
-    places = {ChunkId(one): place for place, one in enumerate(ids, 1)}
     for number, verdict in enumerate(verdicts, 1):
-        cut, chunk, scored = verdict.cut, verdict.chunk, verdict.scored
-        place = places.setdefault(chunk.id, len(places) + 1)  # chunks listed as newest are new here
+        cut, chunk = verdict.cut, verdict.chunk
+        # Chunks listed as newest are new here.
+        place = ranks.all.setdefault(chunk.id, len(ranks.all) + 1)
         if verdict.hit is not None and len(hits) < asked.max_results:
             hits.append(verdict.hit)
         elif verdict.hit is not None:
@@ -83,43 +90,67 @@ def traced(
         if number > EXPLAINED and cut is not None:
             continue
         before = verdict.copy_of if verdict.joined_to is None else verdict.joined_to
-        others = _others(verdict, shown) if before is None else (places[before],)
-        held = _places(chunk if verdict.window is None else verdict.window, asked.query.terms)
-        match = sides.keywords.get(chunk.id)
-        candidates.append(
-            Candidate(
-                place=place,
-                path=chunk.path,
-                start_line=chunk.start_line,
-                end_line=chunk.end_line,
-                score=scored.score,
-                cosine=scored.cosine,
-                part=scored.part,
-                meaning=scored.meaning,
-                by_words=scored.words,
-                keyword=None if match is None else match.r,
-                keyword_rank=keyword_rank.get(chunk.id),
-                vector_rank=vector_rank.get(chunk.id),
-                share=scored.share,
-                foreign=scored.foreign,
-                of_time=scored.within > 0,
-                within=scored.within,
-                terms=tuple(held),
-                places=held,
-                window=_lines(verdict.window),
-                chosen=_chosen(verdict, has_terms=bool(held), is_shared=bool(others)),
-                cut=cut,
-                others=others,
-                owed=verdict.owed,
-                repeats=verdict.repeats,
-                superseded=verdict.superseded,
-                older=None if scored.older is None else places[scored.older.id],
-            )
-        )
+        others = _others(verdict, shown) if before is None else (ranks.all[before],)
+        candidates.append(_candidate(verdict, cut, others, ranks, sides, asked.query.terms))
         if verdict.window is not None and (verdict.hit is not None or others):
             # A copy shows nothing, but its lines count as shown: the text is visible in the other hit.
             shown.append(_Shown(place if verdict.hit is not None else others[0], chunk.path, verdict.window))
     return hits, _trace(sides, asked, candidates)
+
+
+def _ranked(ids: Iterable[ChunkId]) -> dict[ChunkId, int]:
+    return {chunk_id: rank for rank, chunk_id in enumerate(ids, 1)}
+
+
+def _candidate(
+    verdict: Verdict,
+    cut: str | None,
+    others: tuple[int, ...],
+    ranks: _Ranks,
+    sides: SideResults,
+    terms: Sequence[str],
+) -> Candidate:
+    """Return what is told of a candidate.
+
+    Args:
+        verdict: The verdict about it.
+        cut: Why it is no hit.
+        others: The ranks of earlier hits that show its text or lines.
+        ranks: The ranks of all candidates.
+        sides: The candidates of each side.
+        terms: The terms of the question.
+    """
+    chunk, scored = verdict.chunk, verdict.scored
+    held = _places(chunk if verdict.window is None else verdict.window, terms)
+    match = sides.keywords.get(chunk.id)
+    return Candidate(
+        place=ranks.all[chunk.id],
+        path=chunk.path,
+        start_line=chunk.start_line,
+        end_line=chunk.end_line,
+        score=scored.score,
+        cosine=scored.cosine,
+        part=scored.part,
+        meaning=scored.meaning,
+        by_words=scored.words,
+        keyword=None if match is None else match.r,
+        keyword_rank=ranks.by_keywords.get(chunk.id),
+        vector_rank=ranks.by_vectors.get(chunk.id),
+        share=scored.share,
+        foreign=scored.foreign,
+        of_time=scored.within > 0,
+        within=scored.within,
+        terms=tuple(held),
+        places=held,
+        window=_lines(verdict.window),
+        chosen=_chosen(verdict, has_terms=bool(held), is_shared=bool(others)),
+        cut=cut,
+        others=others,
+        owed=verdict.owed,
+        repeats=verdict.repeats,
+        superseded=verdict.superseded,
+        older=None if scored.older is None else ranks.all[scored.older.id],
+    )
 
 
 def _trace(sides: SideResults, asked: TracedSearch, candidates: Sequence[Candidate]) -> Trace:
