@@ -30,6 +30,8 @@ _OF_PERSONS = Redactor(Redact(kinds=("payment-card",)))
         ("code de la carte bleue 4417", "4417"),
         ("SESSION_KEY is now users_2024x", "users_2024x"),
         ("la clave gato_77x", "gato_77x"),
+        ("pass di gato_77x", "gato_77x"),
+        ("cottage router admin password\nMariposa_1987", "Mariposa_1987"),
         ("cognome da nubile: Anna Maria Rossi", "Anna Maria Rossi"),
         ("A: what's the pin?\nB: which one?\nA: the blue one\nB: let me look\nA: 7741", "7741"),
         (
@@ -66,6 +68,8 @@ def test_what_is_just_enough_goes(text: str, secret: str) -> None:
         "key: [7, 1, 3, 9, 200, 14, 77, 7, 1, 3, 9, 200, 14, 77, 7, 1]",  # seven different bytes
         "key: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]",  # in order
         "Authorization: aB1aB1aB1aB1aB1aB1",  # three different signs
+        "Authorization: aB1cD2eF3aB1cD2eF3aB1",  # nine
+        "логин анна, пароль Zvezda",  # two words in a sentence
         "the password is rain and the user is bob",  # four letters
         "ドアの番号は2951",  # of a door, not of a safe
         "bitlocker: 998347-800012-455083-564255-302479-359333-645956-393111",  # a group that eleven does not divide
@@ -88,6 +92,20 @@ def test_what_is_not_quite_enough_stays(text: str) -> None:
 def test_a_card_has_thirteen_to_nineteen_digits_of_more_than_one_kind(number: str, *, goes: bool) -> None:
     """Numbers that machines count with are often one digit over and over."""
     assert (_OF_PERSONS.redact(f"card {number}").text == "card [REDACTED:payment-card]") is goes
+
+
+@table(
+    ("first", "lines", "last"),
+    [
+        ("-----BEGIN RSA PRIVATE " + "KEY-----\n", 5 * ["aB3dE5fG7hJ9kL1m"], ""),  # sixteen signs a line
+        ("", ["MC4CAQAwBQYDK2VwBCIEIH" + 2 * "aB3dE5fG7hJ9kL1mN2pQ4"], ""),  # sixty-four signs, of Ed25519
+        ("", 2 * ["aB3dE5fG7hJ9kL1mN2pQ+rS6tU8vW0xYz2aB4cD6eF8aB3dE5fG7hJ9kL1mN2pQ4"], "ab=="),
+    ],
+)
+def test_the_narrowest_and_the_shortest_keys_go(first: str, lines: list[str], last: str) -> None:
+    """With their first line, by how they begin, and by two whole lines of their middle."""
+    text = first + "\n".join([*lines, last]).rstrip("\n")
+    assert _REDACTOR.redact(text).text == "[REDACTED:private-key]" + "\n" * text.count("\n")
 
 
 def test_base64_with_a_sign_too_many_is_decoded() -> None:
