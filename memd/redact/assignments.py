@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from memd.redact import secret_values
+from memd.redact import randomness, secret_values
 from memd.redact.rule import Find, Rule, Span, stem
 from memd.redact.secret_values import Strength
 
@@ -377,9 +377,7 @@ def _handed(text: str, end: int, strength: Strength, *, shouts: bool) -> Span | 
     if value is None or not ((is_apart and shouts) or _has_digit_or_sign(value.text)):
         return None
     if strength != "password":
-        is_one = (
-            secret_values.is_scrambled(value.text) if is_apart else secret_values.looks_random(value.text)
-        )
+        is_one = randomness.is_scrambled(value.text) if is_apart else randomness.looks_random(value.text)
         return (value.start, value.end) if is_one else None
     if is_apart and (" " in value.text or not (shouts or any(map(str.isdigit, value.text)))):
         return None
@@ -403,7 +401,7 @@ def _loose(text: str, end: int, strength: Strength, name: str) -> Span | None:
     if name and not name.endswith("."):
         said_apart = _LOOSE_TOKEN.match(text, end) if strength == "token" else None
         bare = "" if said_apart is None else said_apart["secret"].rstrip(".,;:")
-        is_one = secret_values.is_scrambled(bare) or (bare.endswith("=") and secret_values.looks_random(bare))
+        is_one = randomness.is_scrambled(bare) or (bare.endswith("=") and randomness.looks_random(bare))
         return said_apart.span("secret") if said_apart is not None and is_one else None
     if strength == "password":
         match = _LOOSE.match(text, end)
@@ -419,7 +417,7 @@ def _loose(text: str, end: int, strength: Strength, name: str) -> Span | None:
     said = "" if match is None else match["secret"].rstrip(".,;:")
     if (
         match is None
-        or not secret_values.looks_random(said)
+        or not randomness.looks_random(said)
         or secret_values.is_reference(said)
         or "://" in said
     ):

@@ -2,7 +2,7 @@
 
 import re
 
-from memd.redact import secret_values
+from memd.redact import randomness
 from memd.redact.rule import DIGIT, Nearby, Rule, Span
 
 # In groups, as they are typed, or as one word with a digit.
@@ -37,7 +37,7 @@ def _seed_behind(text: str, at: int) -> Span | None:
     said = match["groups"]
     if said is None or DIGIT.search(said) is not None:
         return match.span()
-    return match.span() if secret_values.is_jumble(said.replace(" ", "").replace("-", "").lower()) else None
+    return match.span() if randomness.is_jumble(said.replace(" ", "").replace("-", "").lower()) else None
 
 
 RULES = (

@@ -2,7 +2,7 @@
 
 import re
 
-from memd.redact import secret_values
+from memd.redact import randomness, secret_values
 from memd.redact.rule import Find, Rule, Span, matching, sought
 
 # A quoted value of -p, attached or separate, is a password in any program.
@@ -159,7 +159,7 @@ def _commented(text: str, at: int) -> Span | None:
     if match is None:
         return None
     said = match["secret"]
-    is_one = secret_values.is_generated(said, ends_free=True) or secret_values.looks_random(said)
+    is_one = secret_values.is_generated(said, ends_free=True) or randomness.looks_random(said)
     return (left + match.start("secret"), left + match.end("secret")) if is_one else None
 
 
@@ -182,12 +182,12 @@ def _made_with(text: str, at: int) -> Span | None:
         return None
     said = match["secret"]
     is_one = (
-        secret_values.is_scrambled(said)
+        randomness.is_scrambled(said)
         or (
             _OF_WALLET.fullmatch(said) is not None
             and text[at : at + 6].lower() in {"wallet", "signer", "accoun"}
         )
-        or (secret_values.looks_random(said) and _SAYS_KEY.search(match["behind"]) is not None)
+        or (randomness.looks_random(said) and _SAYS_KEY.search(match["behind"]) is not None)
         # The number of an account, and its key.
         or (match["id"] is not None and _IDENTIFIER.fullmatch(match["id"]) and _DIGITS.fullmatch(said))
     )
@@ -210,7 +210,7 @@ def _printed(text: str, at: int) -> Span | None:
     if match is None:
         return None
     said = match["secret"]
-    is_one = secret_values.is_scrambled(said) or secret_values.is_generated(said, ends_free=True)
+    is_one = randomness.is_scrambled(said) or secret_values.is_generated(said, ends_free=True)
     return match.span("secret") if is_one else None
 
 
@@ -368,9 +368,7 @@ def _given(pattern: re.Pattern[str], *, random: bool = False) -> Find:
         is_one = (
             (secret_values.is_strong(said) and len(said) >= 8)
             if random
-            else (
-                any(map(str.isdigit, said)) or secret_values.has_symbol(said) or secret_values.is_jumble(said)
-            )
+            else (any(map(str.isdigit, said)) or secret_values.has_symbol(said) or randomness.is_jumble(said))
             and secret_values.is_secret(value, "password", shouts=False, spoken=False)
         )
         return match.span("secret") if is_one and not secret_values.is_reference(said) else None

@@ -2,7 +2,7 @@
 
 import re
 
-from memd.redact import secret_values
+from memd.redact import randomness
 from memd.redact.rule import Rule, Span, matching
 
 _SCHEMES = r"(?P<scheme>bearer|basic|token|digest|apikey|api-key|bot|key|negotiate|ntlm|oauth|hawk|ssws|signature|aws4-hmac-sha256|discordbot)"
@@ -31,14 +31,14 @@ def _authorization(text: str, at: int) -> Span | None:
         return None if rest is None or "=" not in rest[0] else (start, start + len(rest[0].rstrip(' \t,;"')))
     # The length is bounded, since an endless value would be read again at each header in it.
     found = _CREDENTIAL.match(text, start, len(text) if scheme else start + _MOST_JUDGED)
-    if found is not None and found.end() == start + _MOST_JUDGED and secret_values.looks_random(found[0]):
+    if found is not None and found.end() == start + _MOST_JUDGED and randomness.looks_random(found[0]):
         found = _CREDENTIAL.match(text, start)
     if found is None:
         return None
     value = found[0].rstrip(".,;:!*")
     if value.startswith("[REDACTED") or not value:
         return None
-    is_one = _is_credential(value) if scheme else secret_values.looks_random(value[:_MOST_JUDGED])
+    is_one = _is_credential(value) if scheme else randomness.looks_random(value[:_MOST_JUDGED])
     return (start, start + len(value)) if is_one else None
 
 
@@ -64,7 +64,7 @@ def _bearer(text: str, at: int) -> Span | None:
     if (
         len(value) < 8
         or not (any(map(str.isdigit, value)) or len(value) >= 24)
-        or secret_values.looks_like_words(value)
+        or randomness.looks_like_words(value)
         or "://" in value
     ):
         return None

@@ -2,7 +2,7 @@
 
 import re
 
-from memd.redact import secret_values
+from memd.redact import randomness, secret_values
 from memd.redact.rule import Rule, Span
 from memd.redact.secret_values import is_generated, is_strong, strong_span
 
@@ -49,7 +49,7 @@ def _user(text: str, at: int) -> Span | None:
         return None
     said = text[slice(*span)]
     if match["by"] == ":":
-        is_made = len(said) >= 8 and secret_values.mixes(said) and secret_values.has_symbol(said)
+        is_made = len(said) >= 8 and randomness.mixes(said) and secret_values.has_symbol(said)
         return span if is_made or _is_drawn(said) else None
     if secret_values.has_symbol(said) and _OF_FILES.isdisjoint(said):
         return span
@@ -72,7 +72,7 @@ def _alone(text: str, at: int) -> Span | None:
     if match is None or _BULLET.search(text[max(0, at - 8) : at]) is None:
         return None
     said = match["secret"]
-    is_one = secret_values.alternates(said) or is_generated(said, ends_free=True)
+    is_one = randomness.alternates(said) or is_generated(said, ends_free=True)
     return match.span("secret") if is_one else None
 
 
@@ -126,7 +126,7 @@ def _with_mail(text: str, at: int) -> Span | None:
             return None
         if by.isspace() and not is_generated(said, ends_free=True):
             return None
-        if by not in _SURE_OF_MAIL and by != ":" and not (len(said) >= 8 and secret_values.mixes(said)):
+        if by not in _SURE_OF_MAIL and by != ":" and not (len(said) >= 8 and randomness.mixes(said)):
             return None
         return strong_span(text, *match.span("secret"))
     left = max(0, at - 66)

@@ -2,8 +2,8 @@
 
 import re
 
+from memd.redact.randomness import mixes
 from memd.redact.rule import Rule, Span
-from memd.redact.secret_values import mixes
 
 # The words of an armour line are separated by blanks, by the end of a wrapped line, or not at all.
 _BLANK = r"[ _]{0,2}(?:\n[ \t>|]{0,8})?"

@@ -3,7 +3,7 @@
 import re
 import string
 
-from memd.redact import secret_values
+from memd.redact import randomness, secret_values
 from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, sought, stem
 from memd.redact.secret_values import Strength
 from memd.redact.secret_words import SECRET_WORDS
@@ -331,7 +331,7 @@ def _asked_for_key(text: str, at: int) -> Span | None:
         or (match["more"] is not None and not match["lead"])
     ):
         return None
-    return match.span("secret") if secret_values.looks_random(match["secret"]) else None
+    return match.span("secret") if randomness.looks_random(match["secret"]) else None
 
 
 _A_QUESTION = re.compile(
@@ -366,7 +366,7 @@ def _of_program(text: str, at: int) -> Span | None:
     match = _FOUR_BY_FOUR.search(text, at, at + 88 if end < 0 else end)
     if match is None:
         return None
-    is_one = secret_values.is_jumble(match[0].replace(" ", "").replace("-", ""))
+    is_one = randomness.is_jumble(match[0].replace(" ", "").replace("-", ""))
     return match.span() if is_one else None
 
 

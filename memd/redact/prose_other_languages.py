@@ -3,7 +3,7 @@
 import re
 import string
 
-from memd.redact import secret_candidates, secret_values
+from memd.redact import randomness, secret_candidates, secret_values
 from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, stem
 from memd.redact.secret_values import Strength
 from memd.redact.secret_words import SECRET_WORDS, CodeWord, either
@@ -164,7 +164,7 @@ def _in_place(text: str, at: int) -> Span | None:
     if door is not None:
         return door.span("secret")
     letters = _FOUR_BY_FOUR.match(text, at)
-    if letters is None or not secret_values.is_jumble(letters["secret"].replace(" ", "").replace("-", "")):
+    if letters is None or not randomness.is_jumble(letters["secret"].replace(" ", "").replace("-", "")):
         return None
     return letters.span("secret")
 
@@ -186,7 +186,7 @@ _LETTERS = re.compile(
 
 def _letters(text: str, at: int) -> Span | None:
     match = _LETTERS.match(text, at)
-    is_one = match is not None and secret_values.is_unlike_words(match["secret"], most=_OF_LETTERS)
+    is_one = match is not None and randomness.is_unlike_words(match["secret"], most=_OF_LETTERS)
     return match.span("secret") if match is not None and is_one else None
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from memd.redact import secret_values
+from memd.redact import randomness, secret_values
 from memd.redact.rule import Span
 
 Grade = Literal["sure", "mixed", "likely", "weak", "digits"]
@@ -179,23 +179,23 @@ def _graded_without_sign(said: str, plain: str) -> Grade | None:
         if _WORD_AND_NUMBER.fullmatch(plain) is not None:
             return "likely"
         return "weak" if _WORDS_AND_NUMBER.fullmatch(plain) is not None else None
-    if secret_values.is_scrambled(said):
+    if randomness.is_scrambled(said):
         return "sure"
     if _NUMBERED.fullmatch(plain) is not None:
         return None
     if _SERIES.fullmatch(plain) is not None or plain == plain.upper():
         return "weak"
     digits = sum(map(str.isdigit, said))
-    if len(said) >= _SIGNS_OF_MIXED and digits >= _DIGITS_OF_LIKELY and secret_values.mixes(said):
+    if len(said) >= _SIGNS_OF_MIXED and digits >= _DIGITS_OF_LIKELY and randomness.mixes(said):
         return "likely" if plain.rstrip("0123456789-_").isalpha() else "mixed"
     if (
         len(said) >= _SIGNS_OF_MIXED
-        and secret_values.mixes(said)
+        and randomness.mixes(said)
         and max(map(len, _ROW.findall(said))) <= _ROW_OF_DRAWN
     ):
         return "mixed"
     if len(said) >= _SIGNS_OF_LIKELY and (
-        digits >= _DIGITS_OF_LIKELY or _SIGN.search(said) is not None or secret_values.is_unlike_words(said)
+        digits >= _DIGITS_OF_LIKELY or _SIGN.search(said) is not None or randomness.is_unlike_words(said)
     ):
         return "likely"
     return "weak"

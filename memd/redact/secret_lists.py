@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from memd.redact import secret_values
+from memd.redact import randomness, secret_values
 from memd.redact.rule import Span
 
 KINDS = ("password", "key")
@@ -119,7 +119,7 @@ def _is_secret(said: str, *, is_password: bool, is_bare: bool) -> bool:
     """Return whether an item is a secret, and not a name of one, a description or code."""
     if not is_password:
         return not secret_values.is_reference(said) and (
-            secret_values.looks_random(said) or secret_values.is_scrambled(said)
+            randomness.looks_random(said) or randomness.is_scrambled(said)
         )
     value = secret_values.SecretValue(0, 0, said, not is_bare, "")
     return (

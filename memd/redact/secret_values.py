@@ -5,6 +5,18 @@ from typing import Literal
 
 import msgspec
 
+from memd.redact.randomness import (
+    MOST_JUDGED,
+    NAME,
+    OTHER_SIGN,
+    count_digits,
+    has_digit,
+    is_jumble,
+    is_unlike_words,
+    looks_mixed,
+    looks_random,
+    mixes,
+)
 from memd.redact.secret_words import SECRET_WORDS, either
 from memd.redact.wallets import words_of
 
@@ -62,9 +74,7 @@ _BARE_PIECE = rf"""(?:[{_LATIN}]{{1,64}}+
 _BARE = re.compile(rf"{_BARE_PIECE}{{1,64}}", re.VERBOSE | re.ASCII)
 _BEGINNING = re.compile(rf"{_BARE_PIECE}{{1,4}}", re.VERBOSE | re.ASCII)
 _PROBE = 128  # characters by which an endless list of keys and values is recognised
-_MOST_JUDGED = 512  # characters by which a value is classified
 _BLANK = re.compile(r"\s")
-_DIGIT = re.compile(r"[0-9]")
 _LETTER = re.compile(r"[^\W\d_]")
 _TRAILING = ".,;:!?*|"
 # A variable that ends a call whose result is used: key).results
@@ -198,7 +208,6 @@ _ASKS_IN_QUOTES = re.compile(
 _DATE = re.compile(
     r"v?[0-9]{1,4}(?:[.:/-][0-9]{1,4}){1,6}(?:[-+.T_ ]?[a-z]{0,6}[0-9:.]{0,12}Z?)?\Z", re.IGNORECASE
 )
-_NAME = re.compile(r"[A-Za-z]++(?:[_./:-][A-Za-z]++)*+[_./:-]?v?[0-9]{0,3}(?:\.[a-z]{1,5})?\Z")
 
 
 def is_secret(
@@ -220,7 +229,7 @@ def is_secret(
         english: Whether the text around it is English, where a word in -ing describes a password and is none.
         alone: Whether name and value are alone on their line, as in a settings file and rarely in code.
     """
-    text = value.text[:_MOST_JUDGED].strip()
+    text = value.text[:MOST_JUDGED].strip()
     least = 4 if strength == "password" else 6 if shouts else 8
     if len(text) < least or "[redacted" in value.text.lower():
         return False
@@ -268,14 +277,14 @@ def _refers(text: str) -> bool:
         return False
     is_drawn = _OF_VARIABLES.fullmatch(text) is not None and mixes(text.rstrip("0123456789"))
     # In random letters and digits, half of the characters are followed by one of another class; in names fewer.
-    return not is_drawn or 2 * len(_OTHER_SIGN.findall(text)) < len(text) - 1
+    return not is_drawn or 2 * len(OTHER_SIGN.findall(text)) < len(text) - 1
 
 
 def is_something_else(text: str, *, quoted: bool, shouts: bool) -> bool:
     """Return whether a value is a reference, an example, an algorithm, a path or, without quotes, the name of a type."""
     if _refers(text) or _EXAMPLE.match(text) is not None or names_algorithm(text):
         return True
-    if not _has_digit(text) and _OF_LABEL.fullmatch(text) is not None:
+    if not has_digit(text) and _OF_LABEL.fullmatch(text) is not None:
         return True
     if not quoted and (_TYPE.match(text) or _NAMED_TYPE.fullmatch(text)) is not None:
         return True
@@ -307,7 +316,7 @@ def _is_passphrase(text: str) -> bool:
     """Return whether words in quotes are a passphrase and not a sentence about passwords."""
     if len(text) > 200 or _ASKS.search(text) is not None:
         return False
-    if _has_digit(text):
+    if has_digit(text):
         return True
     said = _SAID_WORD.findall(text.lower())
     return len(said) >= 3 and SENTENCE_WORDS.isdisjoint(said)
@@ -327,7 +336,7 @@ def is_phrase(text: str) -> bool:
 def _is_bare_password(value: SecretValue, text: str, *, spoken: bool, english: bool) -> bool:
     if (spoken and _DATE.match(text)) or _CODE.match(text) or _AMOUNT.fullmatch(text):
         return False
-    if _has_digit(text) or has_symbol(text):
+    if has_digit(text) or has_symbol(text):
         return True
     if english and spoken and _PARTICIPLE.match(text) and not value.rest.startswith("!."):
         return False
@@ -357,11 +366,11 @@ def _is_token(value: SecretValue, text: str, *, shouts: bool, spoken: bool) -> b
         return shouts and len(text) >= 8
     if not has_letter:
         return False
-    if _has_digit(text):
+    if has_digit(text):
         # app-secret-2, v1.2.3, token_1: names with a number.
         is_name = (
-            _NAME.match(text) is not None
-            and (not text.isalnum() or len(text) < 10 or _digits(text) < 2)
+            NAME.match(text) is not None
+            and (not text.isalnum() or len(text) < 10 or count_digits(text) < 2)
             and not looks_mixed(text)
         )
         return (
@@ -372,7 +381,7 @@ def _is_token(value: SecretValue, text: str, *, shouts: bool, spoken: bool) -> b
     # Names in code rarely have single lower-case letters between capitals.
     if looks_mixed(text) or is_jumble(text) or (len(text) >= 16 and len(_ALONE.findall(text)) >= 3):
         return True
-    if spoken or _NAME.match(text) is None:
+    if spoken or NAME.match(text) is None:
         return not spoken and len(text) >= 12 and has_symbol(text) and _CODE.match(text) is None
     return shouts and len(text) >= 10 and (text.isalpha() or _joins_words(text))
 
@@ -452,12 +461,12 @@ def is_strong(text: str) -> bool:
         return not is_reference(text)
     return (
         len(text) >= 5
-        and _DIGIT.search(text) is not None
+        and has_digit(text)
         and _LETTER.search(text) is not None
         and not _DATE.match(text)
         and not _AMOUNT.fullmatch(text)
         and not _ALGORITHM.match(text)
-        and (not _FILE.fullmatch(text) or (mixes(text) and _digits(text) >= 2))
+        and (not _FILE.fullmatch(text) or (mixes(text) and count_digits(text) >= 2))
         and not _SNAKE.fullmatch(text)
         and not is_reference(text)
     )
@@ -476,7 +485,12 @@ def is_generated(text: str, *, ends_free: bool = False) -> bool:
         text: The word, without punctuation around it.
         ends_free: Whether the symbol may be its last character, as in a sentence that says what it is.
     """
-    if not 8 <= len(text) <= 40 or _GENERATED.fullmatch(text) is None or not mixes(text) or _digits(text) < 2:
+    if (
+        not 8 <= len(text) <= 40
+        or _GENERATED.fullmatch(text) is None
+        or not mixes(text)
+        or count_digits(text) < 2
+    ):
         return False
     signs = _OF_PASSWORDS.findall(text if ends_free else text[:-1])
     return (
@@ -506,89 +520,12 @@ _ALGORITHM = re.compile(
 _FILE = re.compile(r"[\w./-]{1,100}\.[a-z]{1,5}|[\w.-]{0,40}(?:/[\w.-]{1,40}){2,8}/?", re.ASCII)
 
 
-_OF_TOKENS = re.compile(r"[\w.+/=~:-]+", re.ASCII)
-
-
-def looks_random(text: str) -> bool:
-    """Return whether a text can only be a key: long, with letters of both cases and digits, or long and in base 36."""
-    if len(text) < 16 or _OF_TOKENS.fullmatch(text) is None:
-        return False
-    return (mixes(text) and _NAME.match(text) is None and len(set(text)) >= 10) or (
-        len(text) >= 32
-        and re.fullmatch(r"(?=[a-z]*[0-9])(?=[0-9]*[a-z])[a-z0-9]+", text) is not None
-        and not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", text)
-    )
-
-
-def looks_mixed(text: str) -> bool:
-    """Return whether upper and lower case alternate as in no word; digits at the end are ignored."""
-    letters = text.rstrip("0123456789")
-    return (
-        len(letters) >= 16
-        and letters.isalpha()
-        and sum(map(str.isupper, letters)) >= 4
-        and len(re.findall(r"[A-Z](?![a-z]{2})", letters)) >= 4
-    )
-
-
-_OTHER_SIGN = re.compile(r"[a-z](?![a-z])|[A-Z](?![A-Z])|[0-9](?![0-9])")
-
-
-def is_scrambled(text: str) -> bool:
-    """Return whether letters and digits alternate as often as in random text, and not as in a name in code.
-
-    In random text nearly two of three characters are followed by one of another class, in names one of four.
-    """
-    plain = text.replace("-", "").replace("_", "")
-    return len(plain) >= _LEAST_SCRAMBLED and len(set(plain)) >= 10 and _alternates(plain, _OF_SCRAMBLED)
-
-
-_LEAST_SCRAMBLED, _LEAST_ALTERNATING = 16, 8  # letters and digits
-_OF_SCRAMBLED, _OF_ALTERNATING = (
-    0.45,
-    0.55,
-)  # the share of characters that are followed by one of another class
-
-
-def alternates(text: str) -> bool:
-    """Return whether letters and digits of a short word alternate even more often than in what is scrambled."""
-    return len(text) >= _LEAST_ALTERNATING and _alternates(text, _OF_ALTERNATING)
-
-
-def _alternates(plain: str, share: float) -> bool:
-    return (
-        plain.isascii()
-        and plain.isalnum()
-        and _digits(plain) >= 2
-        and mixes(plain)
-        and len(_OTHER_SIGN.findall(plain)) >= share * len(plain)
-    )
-
-
-def mixes(text: str) -> bool:
-    """Return whether a text has a digit and letters of both cases."""
-    return _has_digit(text) and text != text.lower() and text != text.upper()
-
-
-def _digits(text: str) -> int:
-    return len(_DIGIT.findall(text))
-
-
-def _has_digit(text: str) -> bool:
-    return _DIGIT.search(text) is not None
-
-
 def has_symbol(text: str) -> bool:
     """Return whether a text has a symbol that words do not have; one hyphen, dot or apostrophe is allowed."""
     return _SYMBOL.search(text) is not None
 
 
 _SYMBOL = re.compile(r"[^\w\s'’./:-]|-[^-]*-|[A-Za-z]-[A-Za-z]")
-
-
-def looks_like_words(text: str) -> bool:
-    """Return whether a text is words joined together: letters alone, with at most a short number at the end."""
-    return _NAME.match(text) is not None and not looks_mixed(text)
 
 
 # --- words and letters drawn by chance
@@ -642,50 +579,3 @@ SENTENCE_WORDS = _words(
     """
 )
 """A text in quotes with one of these speaks about passwords. Passphrases are made of other words."""
-
-# The pairs of letters that most names in code, English words and Chinese syllables consist of. Of random letters one pair in
-# four is among them, of words three in four.
-_USUAL_PAIRS = _words(
-    """
-    ab ac ad ag ai al am an ap ar as at au av ay ba be bi bl bo br bu by ca ce ch ci ck cl co cr ct cu da de di do
-    dr du ea ec ed ee ef eg ei el em en ep er es et ev ex ey fa fe ff fi fo fr fu ga ge gh gi gl go gr gu ha he hi
-    ho hr ht hu ia ib ic id ie if ig il im in io ip ir is it iv ja jo ju ke ki ko ku la ld le li ll lo ls lt lu ly
-    ma mb me mi mm mo mp ms mu my na nc nd ne nf ng ni nk nn no ns nt nu oa ob oc od oe of og oi ok ol om on oo op
-    or os ot ou ov ow pa pe ph pi pl po pp pr ps pt pu qu ra rc rd re rg ri rk rl rm rn ro rr rs rt ru ry sa sc se
-    sh si sk sl so sp sq ss st su sw ta te th ti tl to tr ts tt tu tw ty ub uc ud ue ug ui ul um un up ur us ut va
-    ve vi vo wa we wh wi wo wr xi xp xt ye yi yo ys za ze zh zi
-    """
-)
-_LEAST_LETTERS = 11  # fewer may be a rare word
-
-
-def is_jumble(text: str) -> bool:
-    """Return whether a text of lower-case letters is no word and no words joined together."""
-    if (
-        len(text) < _LEAST_LETTERS
-        or len(text) > 200
-        or not text.isascii()
-        or not text.isalpha()
-        or not text.islower()
-    ):
-        return False
-    return _usual_share(text) < _OF_WORDS
-
-
-_OF_WORDS = 0.6  # the least share of usual pairs in words
-
-
-def _usual_share(letters: str) -> float:
-    usual = sum(letters[at : at + 2] in _USUAL_PAIRS for at in range(len(letters) - 1))
-    return usual / (len(letters) - 1)
-
-
-def is_unlike_words(text: str, *, most: float = _OF_WORDS) -> bool:
-    """Return whether the letters of a text are no words, for places where a password may be.
-
-    Args:
-        text: Letters, and maybe digits.
-        most: The share of usual pairs that its letters stay below.
-    """
-    runs = [run for run in re.findall("[a-z]+", text[:_MOST_JUDGED].lower()) if len(run) >= 5]
-    return len(text) >= 8 and bool(runs) and all(_usual_share(run) < most for run in runs)

@@ -1,10 +1,8 @@
 """Finds tokens by their form (token_formats.toml), and hashes of passwords."""
 
-import math
 import re
 import string
 import tomllib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cache
@@ -12,8 +10,8 @@ from importlib import resources
 
 import msgspec
 
+from memd.redact.randomness import is_random, is_scrambled
 from memd.redact.rule import BREAK, EDGE, WORD, Rule, Span, matching, stem
-from memd.redact.secret_values import is_scrambled
 
 _LETTERS = string.ascii_letters + string.digits
 _SIGNS: Mapping[str, str] = {
@@ -155,13 +153,6 @@ def _looks_cut(part: str) -> bool:
     if any(map(str.isdigit, part)):
         return has_both or (any(map(str.isalpha, part)) and "-" not in part and "." not in part)
     return has_both
-
-
-def is_random(text: str, entropy: float) -> bool:
-    """Return whether a text has a digit, and at least `entropy` bits (Shannon) per character."""
-    counts = Counter(text)
-    bits = -sum(count / len(text) * math.log2(count / len(text)) for count in counts.values())
-    return bits >= entropy and not counts.keys().isdisjoint(string.digits)
 
 
 def read_rows(name: str) -> object:

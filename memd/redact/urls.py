@@ -3,7 +3,7 @@
 import re
 import string
 
-from memd.redact import secret_values
+from memd.redact import randomness
 from memd.redact.rule import Rule, Span, matching, stem
 
 _USERINFO = re.compile(
@@ -37,7 +37,7 @@ def _userinfo(text: str, at: int) -> Span | None:
     alone = match["alone"]
     return (
         match.span("alone")
-        if secret_values.looks_random(alone) or re.fullmatch(r"[0-9a-f]{24,}", alone)
+        if randomness.looks_random(alone) or re.fullmatch(r"[0-9a-f]{24,}", alone)
         else None
     )
 
@@ -71,9 +71,9 @@ def _query(text: str, at: int) -> Span | None:
         return None
     if kind not in _SHORT:
         least = 16 if kind in _STRICT else 6
-        if len(value) < least or not (any(map(str.isdigit, value)) or secret_values.looks_mixed(value)):
+        if len(value) < least or not (any(map(str.isdigit, value)) or randomness.looks_mixed(value)):
             return None
-        if secret_values.looks_like_words(value):
+        if randomness.looks_like_words(value):
             return None
     return match.start("secret"), match.start("secret") + len(value)
 

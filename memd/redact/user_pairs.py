@@ -2,7 +2,7 @@
 
 import re
 
-from memd.redact import secret_candidates, secret_values
+from memd.redact import randomness, secret_candidates, secret_values
 from memd.redact.plain_passwords import ENDS_LINE, LABEL, SEPARATED, may_be_plain
 from memd.redact.rule import DIGIT, Nearby, Rule, Span
 from memd.redact.secret_words import SECRET_WORDS, either
@@ -81,7 +81,7 @@ def _alone(text: str, at: int) -> Span | None:
     if match is None or secret_candidates.password(match["secret"], 0) is None or "/" in match["secret"]:
         return None
     # Beside "root" may be the name of a disk.
-    is_one = text[at] not in "rR" or secret_values.mixes(match["secret"])
+    is_one = text[at] not in "rR" or randomness.mixes(match["secret"])
     return match.span("secret") if is_one else None
 
 

@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import msgspec
 
+from memd.redact.randomness import is_random, is_scrambled, looks_mixed, looks_random
 from memd.redact.rule import Runs, Span
-from memd.redact.secret_values import is_scrambled, looks_mixed, looks_random
-from memd.redact.token_formats import compiled, is_random, read_rows
+from memd.redact.token_formats import compiled, read_rows
 
 
 class VendorForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from memd.config.settings import Redact
+from memd.redact.randomness import is_random, is_scrambled
 from memd.redact.redactor import Redactor
-from memd.redact.secret_values import is_scrambled
-from memd.redact.token_formats import TOKEN_FORMATS, is_random
+from memd.redact.token_formats import TOKEN_FORMATS
 from tests.redact.shapes import drawn
 from tests.redact.surroundings import SURROUNDINGS
 

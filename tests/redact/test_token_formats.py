@@ -10,14 +10,9 @@ import pytest
 from hypothesis import settings
 
 from memd.config.settings import Redact
+from memd.redact.randomness import is_random, is_scrambled
 from memd.redact.redactor import Redactor
-from memd.redact.secret_values import is_scrambled
-from memd.redact.token_formats import (
-    TOKEN_FORMATS,
-    TokenFormat,
-    is_random,
-    where_one_begins,
-)
+from memd.redact.token_formats import TOKEN_FORMATS, TokenFormat, where_one_begins
 from memd.redact.vendor_keys import VendorForm, vendor_forms
 from tests.bounds import shipped
 from tests.redact.shapes import drawn
