@@ -81,6 +81,8 @@ def test_a_value_below_its_label_goes(text: str, secret: str) -> None:
         "Enter the password below:\n<password>",
         "The password is given below:\n$DB_PASSWORD",
         "The password is on the next line:\nbcrypt",
+        "The build id is on the next line:\nmarble.fox381",
+        "The password is further down, below.\nmarble.fox381",
         "密码规则如下：\n至少8位",
         "忘记密码的步骤如下：\nstep1.html",
         "Passwort vergessen? Siehe unten:\nreset.html",

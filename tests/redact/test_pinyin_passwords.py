@@ -44,12 +44,12 @@ def test_a_sentence_of_chinese_is_pinyin(word: str) -> None:
     [
         "database",  # four syllables, and too few letters
         "zhongguoren",  # three syllables
-        "wodejiadema",  # eleven letters
+        "wodejiadian",  # eleven letters
         "lanadelapapade",  # as many letters for each syllable as Italian has
         "administrate",
         "QuantizeRange",
         "time_remaining",
-        "nihao_mama",  # four syllables in parts
+        "nihaoya_huang",  # four syllables in parts
         "iloveparis",
         "ilovebeer",
         "ilovemama",
