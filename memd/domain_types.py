@@ -276,6 +276,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     vector_rank: int | None  # 1-based
     # Share of the weight of the question's words that was found in the chunk or its context.
     share: float = 0.0
+    expanded: float = (
+        0.0  # 0..1: the part of the question's words that it holds as they are, as synonyms or translated
+    )
+    alternatives: float = 0.0  # what of `expanded` the synonyms and translations add
     foreign: float = 0.0  # 0..1: share of the text that is in other scripts than the question
     of_time: bool = False  # its time is the one that the question names
     within: float = 0.0  # 0..1: the part of its time that the question names
@@ -320,6 +324,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     strength: float = 0.0
     answers_from: float = 0.0
     missing: tuple[str, ...] = ()  # names in the question that occur in no text
+    alternatives: Mapping[str, tuple[str, ...]] = {}  # word of the question -> its synonyms and translations
     max_results: int = 0
     by_words: int = 0  # candidates found by keywords
     by_meaning: int = 0  # candidates found by vectors

@@ -551,6 +551,8 @@ export interface Explanation {
   answers_from: number;
   /** names that the query asks for, and that no text contains */
   missing: string[];
+  /** words of the query with their synonyms and translations */
+  alternatives: Record<string, string[]>;
 }
 
 export interface ExplainedHit {
@@ -594,6 +596,10 @@ export interface ExplainedHit {
   owed: boolean;
   /** 0 to 1, how much of it is written in other scripts than the query */
   foreign: number;
+  /** 0 to 1, how much of the query's words it contains as they are, as synonyms or translated; a word weighs more that few of the candidates contain. 0 also where it was not looked for: of the hundred best it is */
+  expanded: number;
+  /** what of `expanded` synonyms and translations add */
+  alternatives: number;
   /** it is of a time that the query names */
   of_time: boolean;
   /** 0 to 1, how much of its time is named by the query; 1: it is of no other time */

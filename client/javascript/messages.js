@@ -416,7 +416,8 @@ const PARTS = {
       "share_taken": 0.0,
       "strength": 0.0,
       "answers_from": 0.0,
-      "missing": []
+      "missing": [],
+      "alternatives": {}
     },
     "holds": {
       "found": [
@@ -448,6 +449,8 @@ const PARTS = {
       "others": [],
       "owed": false,
       "foreign": 0.0,
+      "expanded": 0.0,
+      "alternatives": 0.0,
       "of_time": false,
       "within": 0.0,
       "repeats": false,

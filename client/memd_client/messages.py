@@ -340,6 +340,9 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     others: list[int] = []  # places of the candidates that show the same text, or some of its lines
     owed: bool = False  # ranked before better ones, because two hits of the other source precede it
     foreign: float = 0.0  # 0..1: share of it that is in other scripts than the query
+    # 0..1: the part of the query's words that it contains as they are, as synonyms or translated
+    expanded: float = 0.0
+    alternatives: float = 0.0  # what of expanded the synonyms and translations add
     # It is of a time that the query names, so that meaning and by_words are multiplied by 1.25 + .25 x within.
     of_time: bool = False
     within: float = 0.0  # 0..1: the part of its time that the query names; 1: it is of no other time
@@ -354,9 +357,9 @@ class Explanation(WireMessage, frozen=True):
 
     The score of a candidate is tanh(meaning + by_words). Its closeness is .35 x cosine + .65 x part, or its
     cosine if it has no part, or assumed_cosine if it has no cosine. meaning is vector_share x (closeness -
-    background - a) / (b - a), at least 0, with [a, b] = calibration. by_words is text_share x .8 x share; if
-    share is below share_taken, foreign x the difference is added to it. Both are multiplied by
-    1.25 + .25 x within for a candidate that is of_time. min_score cuts candidates with a lower score.
+    background - a) / (b - a), at least 0, with [a, b] = calibration. by_words is text_share x .8 x share; to
+    share is added (1 - foreign) x .5 x alternatives and, if it is more than 0, foreign x (share_taken + .5 x
+    expanded - share). Both are multiplied by 1.25 + .25 x within for a candidate that is of_time. min_score cuts candidates with a lower score.
     """
 
     found: Found
@@ -381,6 +384,7 @@ class Explanation(WireMessage, frozen=True):
     strength: float = 0.0  # of the best candidate; the hits are weak if it is below answers_from
     answers_from: float = 0.0
     missing: list[str] = []  # names in the query that occur in no text; each lowers the strength
+    alternatives: dict[str, list[str]] = {}  # word of the query -> its synonyms and translations
 
 
 class ListedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -31,7 +31,7 @@ from memd.store.keywords import Match, phrases_of
 from memd.store.labels import paths_matching
 from memd.store.postings import ChunkFacts
 from memd.store.published_files import TERMS_VERSION, term_reader
-from memd.store.vector_matrix import Floats, Ids
+from memd.store.vector_matrix import Floats, Ids, places_among
 from memd.text.writing_systems import ScriptShares
 
 if TYPE_CHECKING:
@@ -111,18 +111,31 @@ class SharedReader:
         """See IndexReader.keywords."""
         return self
 
-    def prepare(self, match: str) -> None:
+    def prepare(self, match: str, terms: Sequence[str] = ()) -> None:
         """See KeywordReader.prepare."""
-        self._prepared = self._phrases(match)
+        self._prepared = AskedPhrases((*self._phrases(match).phrases, *self._single(terms).phrases))
 
     def search(
         self, match: str, limit: int, kinds: Collection[Kind], wanted: Sequence[SearchFilter]
     ) -> list[tuple[ChunkId, Match]]:
         """See KeywordReader.search; bm25 uses the statistics of this memory alone."""
-        asked, self._prepared = self._phrases(match), None
-        found = FoundTerms(asked, self._postings(asked.terms, asked))
+        asked, prepared = self._phrases(match), self._prepared
+        found = FoundTerms(asked, self._postings(asked.terms, prepared or asked))
+        self._prepared = None
         chunks, tokens = self._state.chunks, self._state.tokens
         return found.best(limit, kinds, chunks, tokens / max(1, chunks) or 1.0, self.allowed(wanted, kinds))
+
+    def holding(self, terms: Sequence[str], chunk_ids: Ids) -> NDArray[np.bool_]:
+        """See KeywordReader.holding."""
+        asked = self._single(terms)
+        found = self._postings(asked.terms, asked)
+        return np.stack(
+            [places_among(found[term].postings.chunk_ids, chunk_ids)[1] for ((_, term),) in asked.phrases]
+        )
+
+    def _single(self, terms: Sequence[str]) -> AskedPhrases:
+        """Return words and pairs of CJK characters, each as one term."""
+        return AskedPhrases.of([self._terms.stems(term) for term in terms])
 
     def _phrases(self, match: str) -> AskedPhrases:
         return AskedPhrases.of([self._terms.stems(phrase) for phrase in phrases_of(match) or []])

@@ -12,6 +12,8 @@ from memd.search import spelling
 from memd.search.fuse_scores import Candidates, background
 from memd.search.make_hits import IndexQuestion
 from memd.search.protocols import ChunkReader
+from memd.search.query import Query
+from memd.search.query_expansion import Expansion, expansion
 from memd.store import vector_matrix
 from memd.store.disk_vectors import ListedVector
 from memd.store.embedding_cache import Space
@@ -76,6 +78,7 @@ class HybridResults(msgspec.Struct, frozen=True):
     asked: IndexQuestion  # with the spelling of names that the index has
     keywords: KeywordResults
     vectors: VectorResults | NoVectorResults
+    expanded: Expansion | None = None  # the question with synonyms and translations; None: these take no part
 
     @property
     def calibration(self) -> Calibration | None:
@@ -117,7 +120,10 @@ def search_both(
         ReplacedVectors: the vectors on disk were replaced.
     """
     most = candidates_per_side(settings)
-    asked = _spelt(reader, asked)
+    expanded = None
+    if not isinstance(compared, NoVectorResults) and settings.query.hybrid.enabled:
+        expanded = _expansion(asked.query)
+    asked = _spelt(reader, asked, expanded)
     keywords = keyword_results(reader, asked, most)
     vectors = (
         compared
@@ -126,15 +132,26 @@ def search_both(
     )
     if isinstance(vectors, VectorResults) and not settings.query.hybrid.enabled:
         keywords = msgspec.structs.replace(keywords, matches={})
-    return HybridResults(asked, keywords, vectors)
+    return HybridResults(asked, keywords, vectors, expanded if isinstance(vectors, VectorResults) else None)
 
 
-def _spelt(reader: ChunkReader, asked: IndexQuestion) -> IndexQuestion:
+def _expansion(asked: Query) -> Expansion | None:
+    """Return the question with synonyms and translations; None: no text is to be looked for by its words."""
+    if asked.match is None or asked.asks_of_time_alone:
+        return None
+    try:
+        with timed_part("synonyms"):
+            return expansion(asked.embed_text)
+    except OSError:  # the thesaurus is read at the first search, and no file can be opened now
+        return None
+
+
+def _spelt(reader: ChunkReader, asked: IndexQuestion, expanded: Expansion | None) -> IndexQuestion:
     """Return the question with misspelt names corrected; unchanged if the keyword index cannot be read."""
     try:
         with timed_part("spelling"), reader.isolating_failures():
             if asked.query.match is not None:
-                reader.keywords.prepare(asked.query.match)
+                reader.keywords.prepare(asked.query.match, () if expanded is None else expanded.terms)
             spelt = spelling.spelt(asked.query, reader, asked.kinds)
     except (StoreDamaged, TransientError):
         return asked  # keyword_results reports it
@@ -231,6 +248,8 @@ def joined_candidates(reader: ChunkReader, found: HybridResults) -> tuple[Candid
     # While one index replaces another, its chunks are there a moment before its vectors.
     is_of_now = 2 * np.count_nonzero(is_there[ids.searchsorted(near)]) >= len(near)
     is_whole = bool(is_there[at].all() and is_of_now)
-    nothing = np.full(len(ids), np.nan)
-    every = Candidates(ids, facts.kinds, facts.times, r, cosine, share, within, nothing, np.zeros(len(ids)))
+    none = np.zeros(len(ids))
+    every = Candidates(
+        ids, facts.kinds, facts.times, r, cosine, share, within, np.full(len(ids), np.nan), none, none, none
+    )
     return every.some(np.flatnonzero(vector_matrix.lookup(found.asked.kinds)[facts.kinds])), is_whole

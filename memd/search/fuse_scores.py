@@ -30,6 +30,11 @@ PART = 0.65
 _COMPARED = 10
 _AS_GOOD_AS = 2
 
+# The weight of the words that a text in the question's script holds as synonyms, and of all that a text in another script
+# holds in any form, beside those that it is assumed to hold.
+SYNONYMS = 0.5
+TRANSLATIONS = 0.5
+
 # The share of a question's mean cosine to the index that is subtracted from each cosine. The mean is computed as if
 # there were 20 more chunks at cosine `low`: in an index of a few chunks, the answers themselves would raise it.
 _USUAL = 0.75
@@ -63,6 +68,9 @@ class Candidates(msgspec.Struct, frozen=True):
     within: Doubles  # 0..1: the part of the chunk's time that the question names; 0: it is of another time
     part: Doubles  # the cosine of the best part; NaN: the chunk has no part with a vector
     foreign: Doubles  # 0..1: the part of the text in other scripts than the question
+    # 0..1: the part of the question's words that it holds as they are, as synonyms or translated; 0: unknown.
+    expanded: Doubles
+    alternatives: Doubles  # 0..expanded: what of it the synonyms and translations add
     closest: Mapping[int, Span] = {}  # by row: where in the chunk's text the best part is
 
     def __len__(self) -> int:
@@ -80,6 +88,8 @@ class Candidates(msgspec.Struct, frozen=True):
             self.within[rows],
             self.part[rows],
             self.foreign[rows],
+            self.expanded[rows],
+            self.alternatives[rows],
         )
 
     @property
@@ -102,6 +112,8 @@ class Scored(msgspec.Struct, frozen=True, gc=False):
     part: float | None = None
     share: float = 0.0
     foreign: float = 0.0
+    expanded: float = 0.0
+    alternatives: float = 0.0
     closest: Span | None = None
     within: float = 0.0  # see Candidates
     older: "Scored | None" = None  # the candidate whose place and evidence this one took, see later_first
@@ -173,8 +185,9 @@ class Fused(msgspec.Struct, frozen=True):
 
     The evidence is vector_share x meaning + text_share x WORDS x share, times up to 1.5 for a candidate that dates from a
     time named in the question. A side without evidence for any candidate is left out. A chunk that has no vector yet gets the
-    median closeness of the chunks that keywords found as well, so that a new text is neither favoured nor lost. The share
-    of a candidate in another script is raised to that of similar candidates in the question's script.
+    median closeness of the chunks that keywords found as well, so that a new text is neither favoured nor lost. To the
+    share, SYNONYMS x what synonyms hold is added in the question's script; in another script, it is raised to that of similar
+    candidates in the question's script and TRANSLATIONS x what is held in any form, at most to 1.
     """
 
     candidates: Candidates
@@ -254,6 +267,8 @@ class Fused(msgspec.Struct, frozen=True):
             _or_none(found.cosine[rows]),
             _or_none(found.part[rows]),
             found.within[rows].tolist(),
+            found.expanded[rows].tolist(),
+            found.alternatives[rows].tolist(),
             *(column[rows].tolist() for column in columns),
             strict=True,
         )
@@ -270,10 +285,12 @@ class Fused(msgspec.Struct, frozen=True):
                 part,
                 share,
                 foreign,
+                expanded,
+                alternatives,
                 found.closest.get(row),
                 within,
             )
-            for row, one, cosine, part, within, meaning, words, r, share, foreign in each
+            for row, one, cosine, part, within, expanded, alternatives, meaning, words, r, share, foreign in each
         ]
 
 
@@ -306,7 +323,7 @@ def fuse(
         alike = has_vector & has_words
         known = np.sort(closeness[alike if alike.any() else has_vector])
         assumed = float((known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2)  # the median
-        vector, text = _shares(weights) if has_words.any() else (1.0, 0.0)
+        vector, text = _shares(weights) if has_words.any() or found.expanded.any() else (1.0, 0.0)
     elif has_words.any():
         text = ALONE
     meaning = np.zeros(len(found))
@@ -315,7 +332,9 @@ def fuse(
     taken = share_taken(meaning, found.share, found.foreign) if found.foreign.any() else 0.0
     is_of_time = found.within > 0
     factor = np.where(is_of_time, 1 + OF_TIME * (1 + found.within) / 2, 1.0)
-    share = found.share + found.foreign * np.maximum(0.0, taken - found.share)
+    share = found.share + (1 - found.foreign) * SYNONYMS * found.alternatives
+    towards = np.minimum(1.0, taken + TRANSLATIONS * found.expanded)
+    share += found.foreign * np.maximum(0.0, towards - found.share)
     meaning, words = factor * meaning, factor * text * WORDS * share
     if asks_of_time_alone:
         # As much as any other candidate can have, whatever else the index holds and the filter lets through; twice as

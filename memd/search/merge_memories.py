@@ -127,4 +127,5 @@ def _joined_results(each: Sequence[SideResults]) -> SideResults:
         fused,
         order,
         first.subtracted,
+        expanded=first.expanded,
     )

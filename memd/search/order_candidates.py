@@ -8,6 +8,7 @@ import numpy as np
 
 from memd.config.settings import WORTH_READING, AgentSettings
 from memd.domain_types import ChunkId, Kind
+from memd.errors import TransientError
 from memd.providers.provider import Calibration
 from memd.runtime.profiling import timed_part
 from memd.runtime.time_zones import zone_of
@@ -25,10 +26,12 @@ from memd.search.later_first import POOL, Dated, later_first
 from memd.search.make_hits import AnswerEvidence, IndexQuestion, Lane, Ranked, last_s, reranked, supported
 from memd.search.protocols import ChunkReader
 from memd.search.query import Query
+from memd.search.query_expansion import Expansion
 from memd.search.superseded import stated_replacements
 from memd.search.trace import SideResults
 from memd.store import vector_matrix
 from memd.store.chunk_parts import ClosestPart
+from memd.store.errors import StoreClosed, StoreDamaged
 from memd.text.writing_systems import scripts
 
 BATCH = 16  # candidates whose text is read in one query
@@ -69,6 +72,8 @@ def order_candidates(
         if has_parts:
             parts = reader.closest_parts(found.ids[first].tolist(), vectors.question.vector)
         found = _with_parts_and_scripts(reader, found, first, asked.query, parts)
+        if hybrid.expanded is not None:
+            found = _with_expanded_shares(reader, found, first, hybrid.expanded)
         examined = found.some(first[:STRONGEST])
     strongest = float(strength(examined, hybrid.calibration or Calibration()).max(initial=0.0))
     evidence = AnswerEvidence(strongest, _held(hybrid.keywords, settings), bool(found.within.any()))
@@ -86,7 +91,13 @@ def order_candidates(
             for rows in _by_source(fused, order)
         ]
     results = SideResults(
-        hybrid.keywords.matches, hybrid.near, fused, order, hybrid.subtracted, supported(asked, evidence)
+        hybrid.keywords.matches,
+        hybrid.near,
+        fused,
+        order,
+        hybrid.subtracted,
+        supported(asked, evidence),
+        hybrid.expanded,
     )
     return Ranked(asked, lanes, min_score, results, evidence, is_whole)
 
@@ -115,6 +126,22 @@ def _with_parts_and_scripts(
     part_of[first] = [parts[one].cosine if one in parts else np.nan for one in ids]
     closest = {row: parts[one].span for row, one in zip(first.tolist(), ids, strict=True) if one in parts}
     return msgspec.structs.replace(found, part=part_of, foreign=foreign_of, closest=closest)
+
+
+def _with_expanded_shares(
+    reader: ChunkReader, found: Candidates, first: Ints, expanded: Expansion
+) -> Candidates:
+    """Return the candidates with the shares of the expanded question that the rows `first` hold."""
+    of_all, of_alternatives = found.expanded.copy(), found.alternatives.copy()
+    try:
+        with timed_part("synonyms"), reader.isolating_failures():
+            held = reader.keywords.holding(expanded.terms, found.ids[first])
+    except StoreClosed:
+        raise  # the search is repeated with the index that replaced this one
+    except (StoreDamaged, TransientError):
+        return found  # without keywords, as the search for them has reported
+    of_all[first], of_alternatives[first] = expanded.shares(held)
+    return msgspec.structs.replace(found, expanded=of_all, alternatives=of_alternatives)
 
 
 def _held(keywords: KeywordResults, settings: AgentSettings) -> frozenset[int] | None:

@@ -4,6 +4,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memd.domain_types import ChunkId, DegradedPart, Kind, SearchFilter
 from memd.providers.provider import Calibration, Vector
 from memd.store.chunk_parts import ClosestPart
@@ -88,8 +91,17 @@ class ChunkFinder(Protocol):
         """Return the words that occur in any chunk, each with the ids of the first chunks that hold it."""
         ...
 
-    def prepare(self, match: str) -> None:
-        """Say what will be searched for, so that it may be read together with what is read before."""
+    def holding(self, terms: Sequence[str], chunk_ids: Ids) -> NDArray[np.bool_]:
+        """Return whether each term, a word or a pair of CJK characters, is held by each chunk; shape (terms, chunks)."""
+        ...
+
+    def prepare(self, match: str, terms: Sequence[str] = ()) -> None:
+        """Say what will be searched for, so that it may be read together with what is read before.
+
+        Args:
+            match: The expression of a search.
+            terms: What `holding` will be asked for.
+        """
         ...
 
 

@@ -9,12 +9,12 @@ from typing import Literal
 import msgspec
 
 from memd.search.terms import NO_NAMES, Names, names
-from memd.store.keywords import ALTERNATIVE
+from memd.store.keywords import match_any
 from memd.text.edits import may_be_misspelt
 from memd.text.small_talk import is_small_talk
 from memd.text.time_phrases import TimePhrase, time_phrases
 from memd.text.time_spans import TimeSpan
-from memd.text.tokens import WORD_CHARACTER, cut, folded, fts_text, is_cjk, words_and
+from memd.text.tokens import WORD_CHARACTER, cut, folded, is_cjk, words_and
 
 SUPPORT = 0.5  # the least share of words that a text must hold to be supported by them
 
@@ -33,7 +33,7 @@ _names_and_words = words_and(_MARKS)
 _SUFFIXES = frozenset({"s", "t", "d", "m", "re", "ve", "ll", "em"})
 
 # The function words of English questions, which carry no content.
-_STOP_WORDS = frozenset(
+STOP_WORDS = frozenset(
     re.findall(
         r"\w+",
         """
@@ -50,11 +50,11 @@ _STOP_WORDS = frozenset(
 
 # The same for Chinese: question words, and characters that are grammatical by themselves. The latter also occur in other
 # words, so a pair is a stop word only if both of its characters are in the set.
-_QUESTION_WORDS = re.compile(
+QUESTION_WORDS = re.compile(
     "什[么麼](?:时候|時候|地方|样子|樣子)?|怎[么麼]?[样樣办辦]?|[为為](?:什[么麼]|何)|多[少久]|"
     "哪(?:[里裡儿兒个個些种種位天年边邊])?|几[点點时時个個天岁歲]|如何|何[时時处處]|谁|誰"
 )
-_GRAMMAR = frozenset(
+GRAMMAR = frozenset(
     "的地得了着过著過吗嗎呢吧啊呀嘛我你您他她它们們咱这這那是在有没沒无不也都就还還又很"
     "对對把被给給跟和与與或从從向为為于於以因所而但之其会會能可要该該应應请請"
 )
@@ -65,7 +65,7 @@ _ANYTHING = frozenset(
     "happen happened happening went going on made make day notes note write wrote anything everything something up new s"  # noqa: SIM905 - a list of words is read more easily
     " news event events thing things recap summary summarize summarise tell".split()
 )
-_ANYTHING_CJK = _GRAMMAR | frozenset("做干幹发發生事情记記录錄写寫些件过過天日里裡啥忙总總结結列出笔筆新一下")
+_ANYTHING_CJK = GRAMMAR | frozenset("做干幹发發生事情记記录錄写寫些件过過天日里裡啥忙总總结結列出笔筆新一下")
 
 _ASKS_WHAT = re.compile(
     r"\b(?:what(?! day)|which(?! day)|who|whom|where|any(?:thing)?|everything|news|notes?|events?|recap|summar(?:y|i[sz]e)|tell)\b"
@@ -150,8 +150,8 @@ def parse(text: str, now: datetime | None = None) -> Query:
         now: The local wall-clock time, by which "yesterday" is resolved to a date; None: relative times are not resolved.
     """
     read = _read(text)
-    quoted = [_phrase(_tokens(_names_and_words(quotation))) for quotation in _QUOTED.findall(read)]
-    marked, words = _named(_QUESTION_WORDS.sub(" ", read))
+    quoted = [_phrase(separate_words(_names_and_words(quotation))) for quotation in _QUOTED.findall(read)]
+    marked, words = _named(QUESTION_WORDS.sub(" ", read))
     # A question of stop words alone asks for those.
     words = _chosen(_telling(words) or _named(read)[1], _MAX_WORDS)
     phrases_of_time = time_phrases(read, now) if now else ()
@@ -163,7 +163,7 @@ def parse(text: str, now: datetime | None = None) -> Query:
     asked = cut(" ".join(text[: 4 * _MAX_EMBED_CHARS].split()), _MAX_EMBED_CHARS)
     is_talk = is_small_talk(text[:_MAX_EMBED_CHARS])
     return Query(
-        match=_match(phrases + words),
+        match=match_any(phrases + words),
         words=tuple(words),
         phrases=tuple(phrases),
         embed_text=asked,
@@ -182,12 +182,7 @@ def parse(text: str, now: datetime | None = None) -> Query:
 def with_spellings(asked: Query, spellings: Mapping[str, str]) -> Query:
     """Return the question with replaced spellings of some words."""
     words = tuple(spellings.get(word, word) for word in asked.words)
-    return msgspec.structs.replace(asked, words=words, match=_match([*asked.phrases, *words]))
-
-
-def _match(terms: Iterable[str]) -> str:
-    """Return the FTS5 MATCH expression for any of the terms; they hold words and spaces only, so no escape is needed."""
-    return ALTERNATIVE.join(f'"{fts_text(term).strip()}"' for term in terms)
+    return msgspec.structs.replace(asked, words=words, match=match_any([*asked.phrases, *words]))
 
 
 def _tense(read: str, times: tuple[TimeSpan, ...]) -> Literal["present", "past"] | None:
@@ -216,7 +211,7 @@ def _asks_of_any_event(rest: str) -> bool:
         return True
     if _ASKS_HOW.search(rest) or _STATES.match(rest) or not _ASKS_WHAT.search(rest):
         return False
-    return _all_in(_STOP_WORDS | _ANYTHING, _ANYTHING_CJK, _named(_QUESTION_WORDS.sub(" ", rest))[1])
+    return _all_in(STOP_WORDS | _ANYTHING, _ANYTHING_CJK, _named(QUESTION_WORDS.sub(" ", rest))[1])
 
 
 def _all_in(known: frozenset[str], characters: frozenset[str], words: Iterable[str]) -> bool:
@@ -244,17 +239,17 @@ def restricted(asked: Query, mode: str) -> Query:
 def left_out(text: str) -> tuple[str, ...]:
     """Return the words of a question that are not looked for: stop words, and the shortest if there are too many."""
     read = _read(text)
-    spoken = _named(_QUESTION_WORDS.sub(" ", read))[1]
+    spoken = _named(QUESTION_WORDS.sub(" ", read))[1]
     if not _telling(spoken):
         return ()  # a question of stop words alone asks for those
     asked = parse(text)
-    asking = _QUESTION_WORDS.findall(read)
+    asking = QUESTION_WORDS.findall(read)
     return tuple(word for word in dict.fromkeys([*asking, *spoken]) if word not in asked.words)
 
 
 def _telling(words: list[str]) -> list[str]:
     """Return the words without stop words."""
-    return [word for word in words if word not in _STOP_WORDS and not _GRAMMAR.issuperset(word)]
+    return [word for word in words if word not in STOP_WORDS and not GRAMMAR.issuperset(word)]
 
 
 def _read(text: str) -> str:
@@ -272,7 +267,7 @@ def _bits(words: list[str]) -> tuple[int, ...]:
 def _contents(word: str) -> list[str]:
     if not is_cjk(word[0]):
         return [word, f"{word} "]
-    return [each for each in word if each not in _GRAMMAR] or list(word)  # grammar alone was asked for
+    return [each for each in word if each not in GRAMMAR] or list(word)  # grammar alone was asked for
 
 
 def _named(question: str) -> tuple[list[str], list[str]]:
@@ -283,7 +278,7 @@ def _named(question: str) -> tuple[list[str], list[str]]:
 
 def _parts(run: str) -> tuple[list[str], list[str]]:
     """Return a run of joined words as (phrases, words); a CJK run gives adjacent pairs."""
-    parts = _tokens(run)
+    parts = separate_words(run)
     if any(is_cjk(part[0]) for part in parts):
         return [], [term for part in _counted(parts) for term in _pairs(part)]
     if len(parts) > 1 and parts[-1] in _SUFFIXES and "'" in run:
@@ -329,7 +324,7 @@ def _is_phrase(term: str) -> bool:
     return " " in term or (len(term) > 2 and is_cjk(term[0]))
 
 
-def _tokens(text: str) -> list[str]:
+def separate_words(text: str) -> list[str]:
     """Return the words of a text, split where CJK and other scripts meet."""
     tokens: list[str] = []
     for word in _PART.findall(text):

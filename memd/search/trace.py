@@ -11,6 +11,7 @@ from memd.search import query
 from memd.search.answer_strength import ANSWERS, Support
 from memd.search.fuse_scores import Fused, FusionWeights, Ints
 from memd.search.query import Query
+from memd.search.query_expansion import Expansion
 from memd.search.rank import Verdict
 from memd.search.terms import occurrences
 from memd.store.chunks import StoredChunk
@@ -28,6 +29,9 @@ class SideResults(msgspec.Struct, frozen=True):
     order: Ints  # rows of `fused`, the best first
     subtracted: float = 0.0  # from each cosine, see fuse.background
     support: Support = Support(0.0)
+    expanded: Expansion | None = (
+        None  # the question with its synonyms and translations; None: they took no part
+    )
 
 
 class TracedSearch(msgspec.Struct, frozen=True):
@@ -137,6 +141,8 @@ def _candidate(
         keyword_rank=ranks.by_keywords.get(chunk.id),
         vector_rank=ranks.by_vectors.get(chunk.id),
         share=scored.share,
+        expanded=scored.expanded,
+        alternatives=scored.alternatives,
         foreign=scored.foreign,
         of_time=scored.within > 0,
         within=scored.within,
@@ -167,6 +173,7 @@ def _trace(sides: SideResults, asked: TracedSearch, candidates: Sequence[Candida
         assumed_cosine=fused.assumed,
         background=sides.subtracted,
         share_taken=fused.share_taken,
+        alternatives={} if sides.expanded is None else sides.expanded.alternatives,
         calibration=None if calibration is None else (calibration.low, calibration.high),
         min_score=asked.min_score,
         strength=round(sides.support.strength, 3),

@@ -444,6 +444,33 @@ class Postings(msgspec.Struct, frozen=True):
         """Return the share of each chunk's text in other scripts than the question; see ScriptShares.foreign_to."""
         return self.scripts.some(places_among(self.ids, chunk_ids)[0]).foreign_to(question)
 
+    def holding(self, keys: Sequence[np.uint64 | None], chunk_ids: Ints) -> NDArray[np.bool_]:
+        """Return whether each term is held by each chunk, shape (terms, chunks).
+
+        Args:
+            keys: The keys of the terms; None: of what is no term, which no chunk holds.
+            chunk_ids: The ids of chunks.
+        """
+        held = np.zeros((len(keys), len(chunk_ids)), np.bool_)
+        numbers = [number for number, key in enumerate(keys) if key is not None]
+        wanted = np.array([keys[number] for number in numbers], np.uint64)
+        rows, is_here = places_among(self.ids, chunk_ids)
+        ends = [*(segment.first for segment in self.segments[1:]), len(self)]
+        for segment, last in zip(self.segments, ends, strict=True):
+            here = np.flatnonzero(is_here & (segment.first <= rows) & (rows < last))
+            if not len(here) or not len(segment.keys):
+                continue
+            sought = (rows[here] - segment.first).astype(np.uint16)
+            at = np.minimum(np.searchsorted(segment.keys, wanted), len(segment.keys) - 1)
+            found = np.flatnonzero(segment.keys[at] == wanted)
+            bounds = segment.starts[at[found]].tolist(), segment.starts[at[found] + 1].tolist()
+            for n, start, end in zip(found.tolist(), *bounds, strict=True):
+                of_term = segment.rows[start:end]
+                places = of_term.searchsorted(sought)
+                places[places == end - start] = 0
+                held[numbers[n], here] |= of_term[places] == sought
+        return held
+
     def let_through(self, wanted: SearchFilter, files: Ints | None, undated: Ints) -> Rows:
         """Return which rows a filter lets through; deleted ones may be among them.
 

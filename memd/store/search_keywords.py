@@ -5,7 +5,9 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 import apsw
+import numpy as np
 import structlog
+from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind, SearchFilter
 from memd.errors import TransientError
@@ -99,7 +101,14 @@ class KeywordReader:
         by_number = held.holders(TermReader(connection).keys_of_words(words), kinds, most)
         return {words[number]: ids for number, ids in by_number.items()}
 
-    def prepare(self, match: str) -> None:
+    def holding(self, terms: Sequence[str], chunk_ids: Ids) -> NDArray[np.bool_]:
+        """Return whether each term is held by each chunk; see keywords.holding."""
+        connection, held = self._connection, self._held
+        if held is None:
+            return keywords.holding(connection, terms, chunk_ids)
+        return held.holding(TermReader(connection).keys_of(terms), chunk_ids)
+
+    def prepare(self, match: str, terms: Sequence[str] = ()) -> None:
         """Do nothing: what is searched for is at hand."""
 
     def _let_through(self, held: Postings, one: SearchFilter, kinds: Collection[Kind]) -> postings.Rows:

@@ -210,6 +210,13 @@ def test_a_server_that_is_away_costs_its_time_once(home: Path) -> None:
             assert there.get("memory/a.md", agent="alice").text == "The lighthouse keeper is called Marta."
 
 
+def refusal(client: Client) -> RequestFailed | None:
+    """Return why a note cannot be read; None: for a reason that passes."""
+    with pytest.raises(RequestFailed) as refused:
+        client.get("memory/2026-11-02.md", agent="alice")
+    return None if "just now" in str(refused.value) else refused.value
+
+
 def test_who_was_revoked_finds_nothing_at_once(pair: tuple[Daemon, Daemon], admin_dsn: str) -> None:
     """Neither by search nor by get, and nothing was kept on that machine."""
     one, other = pair
@@ -220,9 +227,11 @@ def test_who_was_revoked_finds_nothing_at_once(pair: tuple[Daemon, Daemon], admi
             administration.revoke(admin, "bob", "alice/main")
         revoked = there.search("billing", agent="alice")
         assert (revoked.results, revoked.fallback_from) == ([], "postgres")
-        with pytest.raises(RequestFailed, match=r"2026-11-02\.md cannot be read: ") as refused:
-            there.get("memory/2026-11-02.md", agent="alice")
-        assert refused.value.hint == "memd-ctl doctor"
+        # The first connections that it takes may be those that were cut.
+        refused = until(lambda: refusal(there), 20)
+        assert refused is not None
+        assert "2026-11-02.md cannot be read: " in str(refused)
+        assert refused.hint == "memd-ctl doctor"
         assert other.stop() == 0
     kept = b"".join(file.read_bytes() for file in other.state.rglob("*") if file.is_file())
     assert b"PostgreSQL for billing" not in kept

@@ -1,6 +1,7 @@
 """What a search reads of a server, and when connections are given up."""
 
 import asyncio
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from memd.postgres.connection import SharedUnavailable
 from memd.postgres.mirror import Mirror, VectorSpace
 from memd.postgres.shared_index import SharedFile, SharedIndex, SharedReader, find_file, matching
 from memd.postgres.snapshots import ServerQuery, ServerSnapshot, SharedConnections
+from memd.search.protocols import ChunkReader
 from memd.search.searcher import Searcher
 from memd.store.chunk_parts import ClosestPart
 from memd.store.chunks import StoredChunk
@@ -318,6 +320,42 @@ async def test_keywords_have_the_scores_that_they_have_on_this_machine(
         assert [one.r for _, one in found] == pytest.approx(
             [one.r for _, one in await ranked(here, match, 10, kinds)]
         )
+    await here.close()
+    connections.close()
+
+
+async def test_terms_are_held_by_the_chunks_that_hold_them_on_this_machine(
+    connections: SharedConnections, admin_dsn: str, tmp_path: Path
+) -> None:
+    """A word in any form, and a pair of characters; they are read with what is searched for, if that is said before."""
+    _publish(admin_dsn, tmp_path)
+    there = SharedIndex(connections)
+    await there.refresh()
+    here = Index(tmp_path / "main.sqlite")
+    await here.open()
+    for number, text in enumerate(TEXTS):
+        await here.replace(found_file(f"memory/{number}.md"), b"1", [chunk_of(text)], {}, frozenset())
+    words = sorted({word for text in TEXTS for word in re.findall(r"[^\W_]+", text) if word.isascii()})
+    terms = [*words[:40], "nothing", "锅炉"]
+
+    def held(reader: ChunkReader) -> dict[str, list[str]]:
+        places = reader.places(list(map(ChunkId, range(1, 200))))
+        ids = np.array(sorted(places))
+        found = reader.keywords.holding(terms, ids)
+        return {
+            term: sorted(places[one].path for one in ids[row].tolist())
+            for term, row in zip(terms, found, strict=True)
+        }
+
+    def prepared(reader: ChunkReader) -> dict[str, list[str]]:
+        reader.keywords.prepare('"boiler"', terms)
+        reader.keywords.search('"boiler"', 10, frozenset(Kind), (NO_FILTER,))
+        return held(reader)
+
+    expected = await here.read(held)
+    assert sum(map(bool, expected.values())) == min(40, len(words))
+    assert await there.read(prepared) == expected
+    assert await there.read(held) == expected
     await here.close()
     connections.close()
 

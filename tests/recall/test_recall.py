@@ -4,9 +4,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from memd.text.tokens import is_mostly_cjk
 from tests.daemon.process import Daemon
 from tests.recall.__main__ import measured, table, written
+from tests.recall.pairs import pairs
 from tests.recall.texts import notes, questions, transcript
+from tests.training.pairs import read
 
 # Of each kind the least that one figure may fall to: only a large fall fails.
 FLOORS = {
@@ -55,3 +58,13 @@ def test_no_kind_of_question_falls_far() -> None:
     measured_here = FLOORS.items() - {("a long note", FLOORS["a long note"])}
     fallen = {kind: reached[kind] for kind, (name, least) in measured_here if reached[kind][name] < least}
     assert not fallen
+
+
+def test_the_pairs_are_not_trained_on_and_stand_once() -> None:
+    """A note that the model has seen would be found for another reason."""
+    found = pairs()
+    assert len(found) == 480
+    assert len({text for pair in found for text in (pair.note, pair.near)}) == 960
+    trained, kept_back = read()
+    assert not {pair.note for pair in found} & {pair.note for pair in (*trained, *kept_back)}
+    assert all(is_mostly_cjk(pair.para) != is_mostly_cjk(pair.cross) for pair in found)

@@ -23,6 +23,8 @@ class Row(msgspec.Struct, frozen=True):
     foreign: float = 0.0
     closest: tuple[int, int] | None = None
     within: float = 0.0
+    expanded: float = 0.0
+    alternatives: float = 0.0
 
 
 def candidates(rows: Sequence[Row]) -> Candidates:
@@ -41,6 +43,8 @@ def candidates(rows: Sequence[Row]) -> Candidates:
         within=column(one.within for one in rows),
         part=column(one.part for one in rows),
         foreign=column(one.foreign for one in rows),
+        expanded=column(one.expanded for one in rows),
+        alternatives=column(one.alternatives for one in rows),
         closest={n: one.closest for n, one in enumerate(rows) if one.closest is not None},
     )
 

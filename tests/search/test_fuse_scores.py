@@ -567,3 +567,33 @@ def test_what_another_script_may_hold_is_told_by_the_closest() -> None:
         share = np.full(count, 0.1)
         share[[0, place]] = 0.8, 0.6
         assert share_taken(meaning, share, foreign) == taken
+
+
+def test_synonyms_and_translations_count_half() -> None:
+    """Beside a text's own share, or what is assumed of another script; no text counts as holding more than all words."""
+    own = candidate(1, 0.0, 0.4)
+    rows = [
+        msgspec.structs.replace(own, alternatives=0.2, expanded=0.6),
+        candidate(2, 0.0, 0.6),
+        msgspec.structs.replace(candidate(3, 0.0, None, foreign=1.0), expanded=0.5, alternatives=0.5),
+        msgspec.structs.replace(candidate(4, 0.0, None, foreign=1.0), expanded=1.0, alternatives=1.0),
+        candidate(5, 0.0, None, foreign=1.0),
+        msgspec.structs.replace(candidate(6, 0.0, None, foreign=0.5), expanded=1.0, alternatives=1.0),
+    ]
+    found = {one.id: one.words for one in fuse(rows, FusionWeights(), CALIBRATION)}
+    taken = 0.4  # the second best share of the question's script
+    expected = [0.5, 0.6, taken + 0.25, taken + 0.5, taken, 0.25 + 0.5 * (taken + 0.5)]
+    assert [found[ChunkId(n)] for n in range(1, 7)] == pytest.approx([WORDS * one for one in expected])
+    sure = [candidate(1, 0.0, 1.0), candidate(2, 0.0, 1.0), msgspec.structs.replace(rows[3], id=ChunkId(3))]
+    assert {one.id: one.words for one in fuse(sure, FusionWeights(), CALIBRATION)}[ChunkId(3)] == WORDS
+
+
+def test_where_no_text_has_a_word_translations_count_all_the_same() -> None:
+    """A question to a memory in the other language."""
+    rows = [
+        msgspec.structs.replace(candidate(1, 0.2, None, foreign=1.0), expanded=1.0, alternatives=1.0),
+        candidate(2, 0.2, None, foreign=1.0),
+    ]
+    first, second = fuse(rows, FusionWeights(), CALIBRATION)
+    assert [first.words, second.words] == pytest.approx([WORDS / 2, 0.0])
+    assert first.id == ChunkId(1)

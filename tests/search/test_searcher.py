@@ -742,8 +742,11 @@ async def test_what_is_searched_for_is_made_ready_before_its_spelling_is_looked_
         asked.append(f"search {match}")
         return search(reader, match, *how)
 
-    monkeypatch.setattr(KeywordReader, "prepare", lambda _, match: asked.append(f"prepare {match}"))
+    def preparing(_: KeywordReader, match: str, terms: Sequence[str]) -> None:
+        asked.append(f"prepare {match} {' '.join(terms)}")
+
+    monkeypatch.setattr(KeywordReader, "prepare", preparing)
     monkeypatch.setattr(KeywordReader, "search", searching)
     await searcher.search("kettle", kinds=KINDS, max_results=5, min_score=0.0)
-    assert asked == ['prepare "kettle"', 'search "kettle"']
+    assert asked == ['prepare "kettle" kettle 烧水 水壶', 'search "kettle"']
     await index.close()

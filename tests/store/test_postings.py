@@ -10,6 +10,7 @@ import apsw
 import msgspec
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from memd.domain_types import AFTER_ALL_NS, NO_FILTER, ChunkId, Kind, Label, LabelKind, SearchFilter
 from memd.store import keywords, labels, search_keywords
@@ -19,7 +20,7 @@ from memd.store.index import Index
 from memd.store.index_reader import IndexReader
 from memd.store.keywords import search as search_fts5
 from memd.store.postings import BATCH, ChunkFacts, ChunkText, Postings, TermReader, average_length
-from memd.store.vector_matrix import DEAD
+from memd.store.vector_matrix import DEAD, Ids
 from memd.text.time_spans import TimeSpan
 from tests.bounds import shipped
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, ranked
@@ -518,6 +519,31 @@ async def test_the_chunks_that_hold_a_word_are_those_of_fts5(ready: Index, seed:
         assert held == {word: found for word, found in by_fts5.items() if found}, step
 
 
+@pytest.mark.parametrize("seed", range(5))
+async def test_which_chunks_hold_which_terms_is_as_fts5_has_it(ready: Index, seed: int) -> None:
+    """Of any chunks in any order, some of them gone; a term is a word in whatever form, a character or a pair of them."""
+    rng = Random(seed)
+    words = ["kettle", "running", "мир", "2026", "水壶烧水"]
+    terms = ["kettles", "ran", "runs", "мир", "2026", "水", "水壶", "壶水", "nothing", "two words"]
+    for step in range(6):
+        for _ in range(4):
+            texts = [" ".join(rng.choices(words, k=2)) for _ in range(rng.randint(0, 40))]
+            await put(ready, f"memory/{rng.randint(0, 6)}.md", texts)
+        await made(ready)
+        ids = np.array(rng.sample(range(1, 400), 90))
+
+        def holding(reader: IndexReader, ids: Ids = ids) -> NDArray[np.bool_]:
+            return reader.keywords.holding(terms, ids)
+
+        held = await ready.read(holding)
+        by_fts5 = await ready.database.read(keywords.holding, terms[:-1], ids)
+        there = await ready.read(lambda reader: set(reader.texts(list(map(ChunkId, range(1, 400))))))
+        live = np.array([one in there for one in ids.tolist()])
+        assert held[:-1, live].tolist() == by_fts5[:, live].tolist(), step
+        assert not by_fts5[:, ~live].any()
+        assert not held[-1].any()
+
+
 async def test_an_index_that_is_closed_makes_none(ready: Index) -> None:
     """What was under way ends without a trace."""
     await put(ready, "memory/a.md", ["kettle"])
@@ -594,6 +620,9 @@ async def test_a_segment_has_so_many_rows_that_two_bytes_tell_each(
         keys = whole.segments[0].keys[:200]
         for most in (1, 7, 300):
             assert one.holders(keys, EVERYTHING, most) == whole.holders(keys, EVERYTHING, most)
+        asked = one.ids[::-3]
+        assert one.holding(list(keys), asked).tolist() == whole.holding(list(keys), asked).tolist()
+        assert one.holding(list(keys), asked).any(axis=1).sum() > 50
     assert len(put_together.segments) in {5, 6}
 
 

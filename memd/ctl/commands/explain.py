@@ -14,6 +14,7 @@ _COLUMNS = 80
 _LABEL = 12  # columns of the name of a fact
 _INDENT = "    "
 _LEAST = 16  # columns of a path
+_SYNONYMS, _TRANSLATIONS = 0.5, 0.5  # see the formula in memd_client.messages.Explanation
 _MOST = 5  # candidates listed per reason, without --all
 _HEADER = ("", "score", "meaning", "words")
 _Fact = str | Sequence[str]
@@ -68,6 +69,11 @@ def _question(explanation: Explanation) -> Iterator[tuple[str, _Fact]]:
     yield "words", [term for term in explanation.terms if term not in explanation.phrases] or ["none"]
     yield "phrases", [f'"{phrase}"' for phrase in explanation.phrases]
     yield "left out", explanation.left_out
+    if explanation.alternatives:
+        yield (
+            "synonyms",
+            "; ".join(f"{word}: {', '.join(of)}" for word, of in explanation.alternatives.items()),
+        )
     yield "mode", ", ".join(part for part in (found.mode, f"{found.provider} {found.model}".strip()) if part)
     if explanation.considered:
         yield "score", _formula(explanation)
@@ -96,7 +102,7 @@ def _formula(explanation: Explanation) -> str:
     said = f"tanh({said})"
     if explanation.assumed_cosine is None and explanation.vector_weight:
         said += "; no vectors were compared: their weight is idle"
-    if not explanation.by_words and explanation.text_weight:
+    if not explanation.text_share and explanation.text_weight:
         said += "; no word was found: its weight is idle"
     return said
 
@@ -133,6 +139,8 @@ def _hit(one: ExplainedHit, explanation: Explanation) -> Iterator[tuple[str, _Fa
     if explanation.assumed_cosine is not None:
         yield "meaning", _meaning(one, explanation)
     yield "words", _words(one)
+    if found := _in_other_words(one, explanation):
+        yield "", found
     if taken := _other_script(one, explanation):
         yield "", taken
     if one.of_time:
@@ -167,9 +175,17 @@ def _words(one: ExplainedHit) -> str:
 
 def _other_script(one: ExplainedHit, explanation: Explanation) -> str | None:
     """Return the remark that a candidate in another script is given a higher share of words; None: it is not."""
-    if not one.foreign or one.share >= explanation.share_taken or not explanation.text_share:
+    towards = explanation.share_taken + _TRANSLATIONS * one.expanded
+    if not one.foreign or one.share >= towards or not explanation.text_share:
         return None
-    return f"{one.foreign:.0%} in another script: its share is raised towards {explanation.share_taken:.3f}, as close texts in the question's script have"
+    return f"{one.foreign:.0%} in another script: its share is raised towards {towards:.3f}, what close texts in the question's script have and {_TRANSLATIONS} x what it holds with translations"
+
+
+def _in_other_words(one: ExplainedHit, explanation: Explanation) -> str | None:
+    """Return the remark that a candidate holds synonyms of words; None: it does not."""
+    if not one.alternatives or one.foreign == 1 or not explanation.text_share:
+        return None
+    return f"synonyms of words with a share of {one.alternatives:.3f}: {_SYNONYMS} x that is added"
 
 
 def _window(one: ExplainedHit) -> str:

@@ -53,6 +53,7 @@ _EXPLAINED = Explanation(
     strength=0.41,
     answers_from=0.48,
     missing=["ottilie"],
+    alternatives={"retries": ["重试", "try again"], "数据": ["data"]},
     candidates=[
         _candidate(
             1,
@@ -65,6 +66,8 @@ _EXPLAINED = Explanation(
             keyword_rank=1,
             vector_rank=2,
             share=0.75,
+            expanded=0.9,
+            alternatives=0.25,
             places={"retries": [3], "数据": [3, 5]},
             window=(3, 5),
             chosen="terms",
@@ -77,6 +80,8 @@ _EXPLAINED = Explanation(
             meaning=0.667,
             by_words=0.3,
             foreign=0.75,
+            expanded=0.5,
+            alternatives=0.5,
             of_time=True,
             within=1.0,
             window=(1, 20),

@@ -1,0 +1,213 @@
+"""Expands a question by synonyms and translations, from the thesaurus of general words.
+
+A text in other words, or in the other language, holds few words of a question. Which of its words it holds in any form is evidence
+beside what the vectors say.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, zip_longest
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.search.query import GRAMMAR, QUESTION_WORDS, STOP_WORDS, separate_words
+from memd.store.vector_matrix import Doubles
+from memd.text.english_forms import base_forms, irregular_forms
+from memd.text.simplified_chinese import simplified
+from memd.text.thesaurus import LONGEST_CHINESE, LONGEST_ENGLISH, plain, thesaurus
+from memd.text.tokens import is_cjk, words_and
+
+_MAX_CHARS = 400  # of a question: one that is longer has enough words of its own
+_MAX_WORDS = 12  # of a question that count
+_MAX_OTHERS = 5  # synonyms of a word, and as many translations
+_MAX_PAIRS = 12  # of characters that the thesaurus does not have
+_MOST_TERMS = 128  # of all words
+_SHORTEST = 2  # characters of an English word
+# Words that stand for what is asked for, as question words do.
+_ANYTHING = frozenset("thing things something anything somebody someone 事 事情 东西 有人".split())  # noqa: SIM905 - a list of words is read more easily
+_CLAUSE_END = re.compile(r"[^\w\s'’-]+")
+_whole_runs = words_and("")
+
+
+class AskedWord(msgspec.Struct, frozen=True):
+    """A word or an expression of a question, and what else means the same."""
+
+    asked: str
+    others: tuple[str, ...] = ()  # synonyms and translations
+
+
+class Expansion(msgspec.Struct, frozen=True):
+    """The words of a question with their alternatives, as the keyword index is asked for them.
+
+    "rent 汽车" may have the words `rent` (or 租金, 房租) and 汽车 (or `car`), the terms `rent`, 租金, 房租, 汽车 and `car`, the forms
+    (0,), (1,), (2,), (3,) and (4,), and `first` (0, 3). A form of several terms, such as `sports car`, is held where all of them are.
+    """
+
+    words: tuple[AskedWord, ...]
+    terms: tuple[str, ...]  # distinct words and pairs of CJK characters
+    # The word and its alternatives by turns: for each form, the terms that a text with it holds, as indexes.
+    forms: tuple[tuple[int, ...], ...]
+    first: tuple[int, ...]  # for each word, the index of its first form
+
+    @property
+    def alternatives(self) -> dict[str, tuple[str, ...]]:
+        """The words that have synonyms or translations, with them."""
+        return {word.asked: word.others for word in self.words if word.others}
+
+    def shares(self, held: NDArray[np.bool_]) -> tuple[Doubles, Doubles]:
+        """Return the share of the question's words that each text holds in any form, and the part of it that alternatives add.
+
+        A word weighs more if few of the texts hold it.
+
+        Args:
+            held: Whether each term is held by each text, shape (terms, texts).
+        """
+        needed = np.zeros((len(self.forms), len(self.terms)), np.float32)
+        for number, form in enumerate(self.forms):
+            needed[number, form] = 1.0
+        has_form = needed @ held.astype(np.float32) == needed.sum(axis=1)[:, None]
+        has_word = np.logical_or.reduceat(has_form, self.first, axis=0)
+        often = has_word.sum(axis=1)
+        weights = np.log1p((held.shape[1] - often + 0.5) / (often + 0.5))
+        # A word without alternatives is held as it was asked for, in whichever form.
+        is_known = np.array([bool(word.others) for word in self.words])
+        is_added = has_word & ~has_form[list(self.first)] & is_known[:, None]
+        whole = weights.sum()
+        return weights @ has_word / whole, weights @ is_added / whole
+
+
+def expansion(question: str) -> Expansion | None:
+    """Expand a question; None: the thesaurus has none of its words."""
+    words = tuple(asked_words(question))
+    if not any(word.others for word in words):
+        return None
+    numbers: dict[str, int] = {}
+    forms: list[tuple[int, ...]] = []
+    first = []
+    for word in words:
+        first.append(len(forms))
+        terms = [_terms(form) for form in (word.asked, *word.others)]
+        if not word.others:  # a run of characters that the thesaurus does not have may be several words
+            terms = [(term,) for term in terms[0][:_MAX_PAIRS]]
+        for some in terms:
+            if len(forms) == first[-1] or len(numbers) + len(some) <= _MOST_TERMS:
+                forms.append(tuple(numbers.setdefault(term, len(numbers)) for term in some))
+    return Expansion(words, tuple(numbers), tuple(forms), tuple(first))
+
+
+@lru_cache(maxsize=4096)  # many questions have the same words
+def _terms(form: str) -> tuple[str, ...]:
+    """Return the words and pairs of CJK characters of an expression, without stop words and letters if there are others."""
+    terms = [
+        term
+        for word in separate_words(form)
+        for term in (
+            [word[at : at + 2] for at in range(len(word) - 1)]
+            if is_cjk(word[0]) and len(word) > 1
+            else [word]
+        )
+    ]
+    content = [term for term in terms if term not in STOP_WORDS and (len(term) > 1 or is_cjk(term))]
+    return tuple(content or terms)
+
+
+def asked_words(question: str) -> list[AskedWord]:
+    """Return the first content words of a question; of expressions that begin together, the longest that the thesaurus has."""
+    found: list[AskedWord] = []
+    for clause in _CLAUSE_END.split(QUESTION_WORDS.sub(" ", question[:_MAX_CHARS])):
+        english: list[str] = []
+        for word in separate_words("".join(map(simplified, _whole_runs(clause))).replace("没有", " ")):
+            if is_cjk(word[0]):
+                found += _english(english)
+                found += _chinese(word)
+                english = []
+            else:
+                english.append(word)
+        found += _english(english)
+    return list(dict.fromkeys(found))[:_MAX_WORDS]
+
+
+def _english(words: Sequence[str]) -> Iterator[AskedWord]:
+    """Yield the content words of adjacent English words."""
+    forms = {
+        (at, end): list(_forms(words[at:end]))
+        for at in range(len(words))
+        for end in range(at + 1, min(at + LONGEST_ENGLISH, len(words)) + 1)
+        if end > at + 1 or _is_content(words[at])
+    }
+    known = thesaurus().known(set(chain.from_iterable(forms.values())))
+    at = 0
+    while at < len(words):
+        ends = range(min(at + LONGEST_ENGLISH, len(words)), at, -1)
+        bases = {end: tuple(form for form in forms.get((at, end), ()) if form in known) for end in ends}
+        end = next((end for end in ends if bases[end]), at + 1)
+        asked = " ".join(words[at:end])
+        if bases[end]:
+            yield AskedWord(asked, _others(asked, bases[end]))
+        elif _is_content(asked) and len(asked) >= _SHORTEST:
+            yield AskedWord(asked)
+        at = end
+
+
+def _is_content(word: str) -> bool:
+    return word not in STOP_WORDS and word not in _ANYTHING
+
+
+def _forms(words: Sequence[str]) -> Iterator[str]:
+    """Yield an expression as it may stand in the thesaurus: with the base form of its first or its last word, too."""
+    if len(words) > 1 and words[0] in STOP_WORDS:
+        yield " ".join(words)  # "i saw" is no form of "i see"
+        return
+    yield from (" ".join([form, *words[1:]]) for form in base_forms(words[0]))
+    if len(words) > 1:
+        yield from (" ".join([*words[:-1], form]) for form in base_forms(words[-1])[1:])
+
+
+def _chinese(run: str) -> Iterator[AskedWord]:
+    """Yield the content words of a run of CJK characters."""
+    sizes = range(LONGEST_CHINESE, 0, -1)
+    known = thesaurus().known({run[at : at + size] for at in range(len(run)) for size in sizes})
+    at = unknown = 0  # run[unknown:at] is not in the thesaurus
+    while at < len(run):
+        word = next((run[at : at + size] for size in sizes if run[at : at + size] in known), None)
+        if word is None or GRAMMAR.issuperset(word):
+            at += len(word or run[at])
+            continue
+        yield from _unknown(run[unknown:at])
+        if _is_content(word):
+            yield AskedWord(word, _others(word, (word,)))
+        at += len(word)
+        unknown = at
+    yield from _unknown(run[unknown:])
+
+
+def _unknown(run: str) -> Iterator[AskedWord]:
+    if len(run) > 1 and not GRAMMAR.issuperset(run):
+        yield AskedWord(run)
+
+
+@lru_cache(maxsize=2048)
+def _others(asked: str, bases: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the alternatives of a word, with the irregular forms of each: the first of each meaning, then the second ones.
+
+    Args:
+        asked: The word as it was asked for.
+        bases: The words of which it may be a form, as the thesaurus has them.
+    """
+    meanings = [meaning for base in bases for meaning in thesaurus().meanings(base)]
+    own = {asked, *bases}
+    chinese = _in_turn([one.chinese for one in meanings], own)
+    english = _in_turn([one.english for one in meanings], own)
+    translations, synonyms = (english, chinese) if is_cjk(asked[0]) else (chinese, english)
+    # One character as a synonym would be found in many longer words.
+    chosen = translations[:_MAX_OTHERS] + [one for one in synonyms if len(one) > 1][:_MAX_OTHERS]
+    forms = (form for one in chosen for form in (one, *irregular_forms(one)))
+    return tuple(dict.fromkeys(form for form in forms if form not in own))
+
+
+def _in_turn(words: Sequence[Sequence[str]], without: Collection[str]) -> list[str]:
+    each = chain.from_iterable(zip_longest(*words))
+    return list(dict.fromkeys(one for one in each if one is not None and plain(one) not in without))
