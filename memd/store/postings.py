@@ -457,18 +457,17 @@ class Postings(msgspec.Struct, frozen=True):
         rows, is_here = places_among(self.ids, chunk_ids)
         ends = [*(segment.first for segment in self.segments[1:]), len(self)]
         for segment, last in zip(self.segments, ends, strict=True):
-            here = np.flatnonzero(is_here & (segment.first <= rows) & (rows < last))
-            if not len(here) or not len(segment.keys):
-                continue
+            is_in = is_here & (segment.first <= rows) & (rows < last)
+            here = slice(None) if is_in.all() else np.flatnonzero(is_in)
             sought = (rows[here] - segment.first).astype(np.uint16)
+            if not len(sought) or not len(segment.keys):
+                continue
             at = np.minimum(np.searchsorted(segment.keys, wanted), len(segment.keys) - 1)
             found = np.flatnonzero(segment.keys[at] == wanted)
             bounds = segment.starts[at[found]].tolist(), segment.starts[at[found] + 1].tolist()
             for n, start, end in zip(found.tolist(), *bounds, strict=True):
                 of_term = segment.rows[start:end]
-                places = of_term.searchsorted(sought)
-                places[places == end - start] = 0
-                held[numbers[n], here] |= of_term[places] == sought
+                held[numbers[n], here] = of_term.take(of_term.searchsorted(sought), mode="clip") == sought
         return held
 
     def let_through(self, wanted: SearchFilter, files: Ints | None, undated: Ints) -> Rows:
