@@ -303,10 +303,10 @@ async def test_vectors_are_compared_as_long_as_the_model_of_the_question_made_th
     connections.close()
 
 
-async def test_keywords_have_the_scores_that_they_have_on_this_machine(
+async def _there_and_here(
     connections: SharedConnections, admin_dsn: str, tmp_path: Path
-) -> None:
-    """Short texts before long ones, by the same lengths."""
+) -> tuple[SharedIndex, Index]:
+    """Publish the texts, and put them into an index of this machine."""
     _publish(admin_dsn, tmp_path)
     there = SharedIndex(connections)
     await there.refresh()
@@ -314,6 +314,14 @@ async def test_keywords_have_the_scores_that_they_have_on_this_machine(
     await here.open()
     for number, text in enumerate(TEXTS):
         await here.replace(found_file(f"memory/{number}.md"), b"1", [chunk_of(text)], {}, frozenset())
+    return there, here
+
+
+async def test_keywords_have_the_scores_that_they_have_on_this_machine(
+    connections: SharedConnections, admin_dsn: str, tmp_path: Path
+) -> None:
+    """Short texts before long ones, by the same lengths."""
+    there, here = await _there_and_here(connections, admin_dsn, tmp_path)
     kinds = frozenset(Kind)
     for match in ('"boiler"', '"friday"', '"tea"'):
         found = await there.read(lambda reader: reader.keywords.search(match, 10, kinds, (NO_FILTER,)))  # noqa: B023
@@ -328,13 +336,7 @@ async def test_terms_are_held_by_the_chunks_that_hold_them_on_this_machine(
     connections: SharedConnections, admin_dsn: str, tmp_path: Path
 ) -> None:
     """A word in any form, and a pair of characters; they are read with what is searched for, if that is said before."""
-    _publish(admin_dsn, tmp_path)
-    there = SharedIndex(connections)
-    await there.refresh()
-    here = Index(tmp_path / "main.sqlite")
-    await here.open()
-    for number, text in enumerate(TEXTS):
-        await here.replace(found_file(f"memory/{number}.md"), b"1", [chunk_of(text)], {}, frozenset())
+    there, here = await _there_and_here(connections, admin_dsn, tmp_path)
     words = sorted({word for text in TEXTS for word in re.findall(r"[^\W_]+", text) if word.isascii()})
     terms = [*words[:40], "nothing", "锅炉"]
 
