@@ -136,7 +136,7 @@ def search_both(
 
 
 def _expansion(asked: Query) -> Expansion | None:
-    """Return the question with synonyms and translations; None: no text is to be looked for by its words."""
+    """Return the question with synonyms and translations; None: texts are not looked for by its words, or it has no known ones."""
     if asked.match is None or asked.asks_of_time_alone:
         return None
     try:

@@ -175,10 +175,10 @@ def _words(one: ExplainedHit) -> str:
 
 def _other_script(one: ExplainedHit, explanation: Explanation) -> str | None:
     """Return the remark that a candidate in another script is given a higher share of words; None: it is not."""
-    towards = explanation.share_taken + _TRANSLATIONS * one.expanded
+    towards = min(1.0, explanation.share_taken + _TRANSLATIONS * one.expanded)
     if not one.foreign or one.share >= towards or not explanation.text_share:
         return None
-    return f"{one.foreign:.0%} in another script: its share is raised towards {towards:.3f}, what close texts in the question's script have and {_TRANSLATIONS} x what it holds with translations"
+    return f"{one.foreign:.0%} in another script: its share is raised towards {towards:.3f}, what close texts in the question's script have and {_TRANSLATIONS} x what it holds with translations, at most 1"
 
 
 def _in_other_words(one: ExplainedHit, explanation: Explanation) -> str | None:

@@ -198,3 +198,10 @@ def test_json_gives_every_number(run: Run, address: Path) -> None:
     assert data["candidates"][1]["cosine"] is None
     assert data["candidates"][0]["places"] == {"retries": [3], "数据": [3, 5]}
     assert data["found"]["results"][0]["start_line"] == 3
+
+
+def test_a_share_in_another_script_is_raised_to_all_words_at_most() -> None:
+    """As the score counts it, whatever both summands are."""
+    one = _candidate(1, foreign=1.0, expanded=1.0, alternatives=1.0)
+    shown = text(msgspec.structs.replace(_EXPLAINED, share_taken=0.9, candidates=[one]), uncoloured)
+    assert "its share is raised towards 1.000" in " ".join(shown.split())
