@@ -4,7 +4,7 @@ Written for memd. A line of thesaurus.txt is one meaning: its Chinese words, a b
 word of several meanings stands in several lines.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from zlib import crc32
@@ -55,10 +55,6 @@ class Thesaurus(msgspec.Struct, frozen=True):
             if word in side:
                 found.append((side.index(word), meaning))
         return [meaning for _, meaning in sorted(found, key=lambda one: one[0])]
-
-    def __iter__(self) -> Iterator[Meaning]:
-        """Yield all meanings."""
-        return map(self._meaning, np.unique(self.lines).tolist())
 
     def _meaning(self, begin: int) -> Meaning:
         line = self.text[begin : self.text.index(b"\n", begin)].decode()

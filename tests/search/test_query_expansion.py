@@ -11,6 +11,7 @@ from memd.text.thesaurus import thesaurus
 from tests.bounds import shipped
 from tests.embedding.supplies import OneSpeaker
 from tests.search.leaning import KINDS, Leaning, filled
+from tests.text.meanings import meanings
 
 
 def words(question: str) -> list[str]:
@@ -92,7 +93,7 @@ def test_the_terms_of_a_question_are_bounded() -> None:
     """The word itself is always among them."""
     most = shipped("memd.search.query_expansion._MOST_TERMS")
     common = sorted(
-        {word for meaning in thesaurus() for word in meaning.english if " " not in word},
+        {word for meaning in meanings() for word in meaning.english if " " not in word},
         key=lambda word: -len(" ".join(others(word).get(word, ()))),
     )
     found = expansion(" ".join(common[:12]))
@@ -122,7 +123,7 @@ def test_a_question_without_known_words_is_not_expanded() -> None:
 
 def test_any_word_of_the_thesaurus_can_be_asked_for() -> None:
     """Each alternative has terms: a form without any would be held by every text."""
-    for meaning in list(thesaurus())[::20]:
+    for meaning in meanings()[::20]:
         for word in (*meaning.chinese, *meaning.english):
             found = expansion(word)
             assert found is None or all(found.forms), word

@@ -4,6 +4,7 @@ from zlib import crc32
 from memd.text.thesaurus import FILE, LONGEST_CHINESE, LONGEST_ENGLISH, plain, thesaurus
 from memd.text.tokens import fts_text, is_cjk
 from tests.bounds import shipped
+from tests.text.meanings import meanings
 
 
 def test_each_line_has_words_of_both_languages_and_stands_once() -> None:
@@ -22,9 +23,7 @@ def test_each_line_has_words_of_both_languages_and_stands_once() -> None:
 
 def test_each_word_is_found_with_all_its_meanings() -> None:
     found = thesaurus()
-    meanings = list(found)
-    assert len(meanings) == len(FILE.read_text(encoding="utf-8").splitlines())
-    for meaning in meanings[::50]:
+    for meaning in meanings()[::50]:
         for word in (*meaning.chinese, *meaning.english):
             asked = plain(word)
             assert found.known([asked]) == {asked}
@@ -48,7 +47,7 @@ def test_what_is_looked_for_is_long_enough_for_nearly_all_words() -> None:
     """A longer word is found by none of the shorter ones in it."""
     assert shipped("memd.text.thesaurus.LONGEST_CHINESE") == LONGEST_CHINESE
     assert shipped("memd.text.thesaurus.LONGEST_ENGLISH") == LONGEST_ENGLISH
-    words = [word for meaning in thesaurus() for word in (*meaning.chinese, *meaning.english)]
+    words = [word for meaning in meanings() for word in (*meaning.chinese, *meaning.english)]
     longer = [word for word in words if len(word) > LONGEST_CHINESE and is_cjk(word[0])]
     longer += [word for word in words if len(plain(word).split()) > LONGEST_ENGLISH]
     assert len(longer) < len(words) / 100
