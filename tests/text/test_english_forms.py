@@ -1,6 +1,8 @@
+import re
+
 import pytest
 
-from memd.text.english_forms import base_forms, irregular_forms
+from memd.text.english_forms import _IRREGULAR, base_forms, irregular_forms
 
 
 @pytest.mark.parametrize(
@@ -21,6 +23,11 @@ from memd.text.english_forms import base_forms, irregular_forms
         ("keys", "key"),
         ("movies", "movie"),
         ("lying", "lie"),
+        ("cheapest", "cheap"),
+        ("worse", "bad"),
+        ("neighbours", "neighbor"),
+        ("organised", "organize"),
+        ("cancelling", "cancel"),
     ],
 )
 def test_a_form_is_of_its_word(word: str, base: str) -> None:
@@ -39,3 +46,11 @@ def test_forms_of_another_stem_are_told_by_their_word() -> None:
     assert irregular_forms("buy") == ("bought",)
     assert irregular_forms("go") == ("went", "gone")
     assert irregular_forms("paint") == ()
+
+
+def test_no_word_stands_twice_in_the_table() -> None:
+    """The second row would replace the first."""
+    assert irregular_forms("light") == ("lit", "lighter", "lightest")
+    assert irregular_forms("color") == ("colour",)
+    words = [row.split()[0] for row in re.split(r"[|\n]", _IRREGULAR.strip())]
+    assert len(words) == len(set(words))
