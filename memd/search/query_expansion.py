@@ -28,6 +28,14 @@ _MOST_TERMS = 128  # of all words
 _SHORTEST = 2  # characters of an English word
 # Words that stand for what is asked for, as question words do.
 _ANYTHING = frozenset("thing things something anything somebody someone 事 事情 东西 有人".split())  # noqa: SIM905 - a list of words is read more easily
+# What is left of an English verb where "n't", "'re", "'ll" and "'ve" are cut off, and these themselves.
+_CONTRACTED = frozenset(
+    "aren couldn didn doesn don hadn hasn isn mustn needn shouldn wasn weren won wouldn ll re ve".split()  # noqa: SIM905 - as above
+)
+# Characters that between the words of the thesaurus are seldom words.
+_LIGHT = GRAMMAR | frozenset(
+    "一二两三几那个位条台家次样号里上下中前后时先别来去到起出成让说才只已再更最则若所每各另其间处边"
+)
 _CLAUSE_END = re.compile(r"[^\w\s'’-]+")
 _whole_runs = words_and("")
 
@@ -153,7 +161,7 @@ def _english(words: Sequence[str]) -> Iterator[AskedWord]:
 
 
 def _is_content(word: str) -> bool:
-    return word not in STOP_WORDS and word not in _ANYTHING
+    return word not in STOP_WORDS and word not in _ANYTHING and word not in _CONTRACTED
 
 
 def _forms(words: Sequence[str]) -> Iterator[str]:
@@ -185,7 +193,7 @@ def _chinese(run: str) -> Iterator[AskedWord]:
 
 
 def _unknown(run: str) -> Iterator[AskedWord]:
-    if len(run) > 1 and not GRAMMAR.issuperset(run):
+    if len(run) > 1 and not _LIGHT.issuperset(run):
         yield AskedWord(run)
 
 

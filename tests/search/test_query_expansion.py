@@ -36,6 +36,8 @@ def others(question: str) -> dict[str, tuple[str, ...]]:
         ("没有钱", ["钱"]),
         ("driver's license, part-time", ["driver s license", "part time"]),
         ("what is it?", []),
+        ("why shouldn't they've paid?", ["paid"]),
+        ("那边几个人到几点先走", ["人", "走"]),
         ("", []),
     ],
 )
