@@ -149,14 +149,14 @@ def _english(words: Sequence[str]) -> Iterator[AskedWord]:
     known = thesaurus().known(set(chain.from_iterable(forms.values())))
     at = 0
     while at < len(words):
-        ends = range(min(at + LONGEST_ENGLISH, len(words)), at, -1)
-        bases = {end: tuple(form for form in forms.get((at, end), ()) if form in known) for end in ends}
-        end = next((end for end in ends if bases[end]), at + 1)
-        asked = " ".join(words[at:end])
-        if bases[end]:
-            yield AskedWord(asked, _others(asked, bases[end]))
-        elif _is_content(asked) and len(asked) >= _SHORTEST:
-            yield AskedWord(asked)
+        others: tuple[str, ...] = ()
+        for end in range(min(at + LONGEST_ENGLISH, len(words)), at, -1):
+            asked = " ".join(words[at:end])
+            bases = tuple(form for form in forms.get((at, end), ()) if form in known)
+            if bases and (others := _others(asked, bases)):  # none: it only has the hash of another
+                break
+        if others or (_is_content(asked) and len(asked) >= _SHORTEST):
+            yield AskedWord(asked, others)
         at = end
 
 

@@ -1,5 +1,6 @@
 from collections.abc import Mapping
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -157,6 +158,14 @@ def test_shares_are_of_words_by_their_rarity() -> None:
     tea, kettle, name = (weights / weights.sum()).tolist()
     assert of_all.tolist() == pytest.approx([tea, 0, tea, tea + kettle, name, 0])
     assert of_alternatives.tolist() == pytest.approx([0, 0, 0, tea + kettle, 0, 0])
+
+
+def test_an_expression_that_only_has_the_hash_of_another_is_read_word_by_word() -> None:
+    hashes = set(thesaurus().hashes.tolist())
+    twin = next(text for n in range(10**7) if crc32((text := f"house q{n}").encode()) in hashes)
+    assert thesaurus().known([twin]) == {twin}
+    assert words(twin) == twin.split()
+    assert others(twin)["house"]
 
 
 @pytest.mark.parametrize(
