@@ -18,6 +18,7 @@ from memd.search.find_candidates import CANDIDATES, MAX_RESULTS
 from memd.search.fuse_scores import Doubles, Ints
 from memd.search.make_hits import Searched
 from memd.search.order_candidates import EXAMINED
+from memd.search.query_expansion import expansion
 from memd.search.searcher import ATTEMPTS, SPACES, Searcher
 from memd.store.database import READERS, Database
 from memd.store.embedding_cache import Space
@@ -748,5 +749,7 @@ async def test_what_is_searched_for_is_made_ready_before_its_spelling_is_looked_
     monkeypatch.setattr(KeywordReader, "prepare", preparing)
     monkeypatch.setattr(KeywordReader, "search", searching)
     await searcher.search("kettle", kinds=KINDS, max_results=5, min_score=0.0)
-    assert asked == ['prepare "kettle" kettle 烧水 水壶', 'search "kettle"']
+    expanded = expansion("kettle")
+    assert expanded is not None
+    assert asked == [f'prepare "kettle" {" ".join(expanded.terms)}', 'search "kettle"']
     await index.close()
