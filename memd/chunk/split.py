@@ -37,7 +37,11 @@ class ChunkSize(msgspec.Struct, frozen=True):
 
     def cost(self, text: str) -> int:
         """Return the cost of a text."""
-        return max(quarter_tokens(text) * self.chars, len(text) * self.quarters)
+        return self.cost_of(quarter_tokens(text), len(text))
+
+    def cost_of(self, quarters: int, chars: int) -> int:
+        """Return the cost of a text of so many quarter tokens, of which so many characters are shown."""
+        return max(quarters * self.chars, chars * self.quarters)
 
 
 def end_of(text: str, most: int, room: ChunkSize) -> str:

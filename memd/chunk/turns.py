@@ -12,7 +12,8 @@ from memd.chunk.markdown import LONGEST
 from memd.chunk.split import ChunkSize, fit_end, parts_of, piece_end
 from memd.domain_types import Chunk, TextHash, Turn, embedded_text
 from memd.text.time_spans import TimeSpan
-from memd.text.turn_header import CONTINUED, day_of, header, local_time, quote_headers
+from memd.text.tokens import quarter_tokens
+from memd.text.turn_header import CONTINUED, brief, day_of, header, local_time, quote_headers
 
 # A smaller chunk would consist of headers.
 _MIN_TOKENS = 32
@@ -61,7 +62,10 @@ class _Talk(msgspec.Struct, frozen=True):
     turns: Sequence[Turn]
     heads: Sequence[str]  # the turns' headers
     texts: Sequence[str]
-    costs: Sequence[int]  # cost of each turn with its header and a line end
+    # Cost of each turn with its header and a line end, where it begins a chunk, and where it follows the turn before it:
+    # its header is then shown without the time if that is of the same hour.
+    costs: Sequence[int]
+    following: Sequence[int]
     room: ChunkSize
     carried: int  # cost of the overlap
     zone: tzinfo | None
@@ -105,8 +109,14 @@ def chunk_turns(
     carried = min(room.capacity * max(0, overlap) // tokens, room.capacity // 2)
     heads = [header(turn.role, turn.at, zone) for turn in turns]
     texts = [quote_headers(turn.text) for turn in turns]
-    costs = [room.cost(head + text) + room.line_end for head, text in zip(heads, texts, strict=True)]
-    talk = _Talk(turns, heads, texts, costs, room, carried, zone)
+    costs: list[int] = []
+    following: list[int] = []
+    for above, head, text in zip(["", *heads], heads, texts, strict=False):
+        quarters, chars = quarter_tokens(head + text), len(head + text)
+        left_out = len(above + head) - len(brief(f"{above}\n{head}").replace("\n", ""))
+        costs.append(room.cost_of(quarters, chars) + room.line_end)
+        following.append(room.cost_of(quarters, chars - left_out) + room.line_end)
+    talk = _Talk(turns, heads, texts, costs, following, room, carried, zone)
     chunks: list[Chunk] = []
     at, resume, is_settled = _At(0), 0, True
     while at.turn < len(turns):
@@ -121,7 +131,7 @@ def chunk_turns(
 
 def _step(talk: _Talk, start: _At) -> _Step:
     """Return the chunk that begins at a position."""
-    room, costs, at = talk.room, talk.costs, start.turn
+    room, costs, at = talk.room, talk.following, start.turn
     parts: list[_Part] = []
     left = room.most
     if start.offset:
@@ -131,9 +141,9 @@ def _step(talk: _Talk, start: _At) -> _Step:
             return _Step(parts, _At(at, after), at)
         left -= room.cost(part.head + part.text) + room.line_end
         at += 1
-    while at < len(costs) and costs[at] <= left:
+    while at < len(costs) and (cost := costs[at] if parts else talk.costs[at]) <= left:
         parts.append(_Part(at, talk.heads[at], talk.texts[at]))
-        left -= costs[at]
+        left -= cost
         at += 1
     if at == len(costs):
         return _Step(parts, _At(at), at)
@@ -154,15 +164,15 @@ def _overlap(talk: _Talk, first: int, end: int) -> int:
         first: The first turn of this chunk; the next chunk begins after it.
         end: The turn after its last one.
     """
-    begin, cost = end, 0
+    begin, after = end, 0  # after: the cost of the turns from `begin` on, if all of them follow another
     while begin - 1 > first:
         turn = begin - 1
-        cost += talk.costs[turn]
+        cost = talk.costs[turn] + after
         most = max(talk.carried, talk.room.capacity // _REPEATED) if begin == end else talk.carried
         # At most half of a chunk: a part of a long turn has room after it.
-        if cost > most or not (talk.is_long(end) or cost + talk.costs[end] <= talk.room.most):
+        if cost > most or not (talk.is_long(end) or cost + talk.following[end] <= talk.room.most):
             break
-        begin = turn
+        begin, after = turn, after + talk.following[turn]
     return begin
 
 

@@ -8,6 +8,7 @@ from memd.domain_types import FoundHit
 from memd.search.rank import Verdict
 from memd.search.snippet import Place, ShownPart, line_places
 from memd.store.chunks import StoredChunk
+from memd.text.turn_header import brief
 
 # The first hits that are considered, independent of how many are wanted: a larger number must not change the first hits.
 LOOKED_AT = 6
@@ -100,6 +101,8 @@ def _longer(run: _Run, one: _Run, most: int) -> _Run | None:
     # In a note, the lines between are blank. In a transcript they are other entries.
     between = 1 if run.first.chunk.numbers else below.hit.start_line - above.hit.end_line
     text = above.hit.snippet + "\n" * between + below.hit.snippet
+    if run.first.chunk.numbers:
+        text = brief(text)
     if len(text) > most:
         return None
     hit = msgspec.structs.replace(

@@ -98,7 +98,7 @@ def verdicts(
         else:
             # Counts as shown of this file even if a copy showed it: the next copy continues with the next lines.
             shown.add(chunk, part)
-            if not shown_texts.adds(part.window.text, is_session=chunk.kind.is_session):
+            if not shown_texts.adds("\n".join(part.lines), is_session=chunk.kind.is_session):
                 cut = "duplicate"
             else:
                 hit = FoundHit(

@@ -11,7 +11,7 @@ from memd.search.query import Query
 from memd.search.terms import held, occurrences
 from memd.store.chunks import StoredChunk
 from memd.text.tokens import safe_end
-from memd.text.turn_header import CONTINUED, header_in
+from memd.text.turn_header import CONTINUED, brief, header_in
 
 _PART = -1  # the pseudo term number of the part closest to the question
 
@@ -183,11 +183,11 @@ def fresh_part(
                 -run.line,
             ),
         )
-    inside = window(best.text, best.line, query.terms, max_chars, best.closest)
     if chunk.numbers is None:
+        inside = window(best.text, best.line, query.terms, max_chars, best.closest)
         first, last = inside.start_line + chunk.start_line, inside.end_line + chunk.start_line
         return ShownPart(Window(first, last, inside.text), inside.start_line, tuple(inside.text.split("\n")))
-    return _turns(chunk, chunk.numbers, lines, best, inside, query, max_chars)
+    return _turns(chunk, chunk.numbers, lines, best, query, max_chars)
 
 
 def _fresh(chunk: StoredChunk, shown: ShownLines, lines: list[str], closest: Span | None) -> Iterator[_Run]:
@@ -214,32 +214,40 @@ def _turns(
     numbers: tuple[int, ...],
     lines: list[str],
     run: _Run,
-    inside: Window,
     query: Query,
     max_chars: int,
 ) -> ShownPart:
     """Return the shown part of a chunk of turns, with a header that says who speaks and when."""
-    head = _header_above(numbers, lines, inside)
+    text, closest = brief(run.text), run.closest
+    if closest is not None:
+        closest = len(brief(run.text[: closest[0]])), len(brief(run.text[: closest[1]]))
+    inside = window(text, run.line, query.terms, max_chars, closest)
+    head = _left_out(numbers, lines, inside)
     if head and len(inside.text) + len(head) > max_chars and 2 * len(head) <= max_chars:
-        inside = window(run.text, run.line, query.terms, max_chars - len(head), run.closest)
-        head = _header_above(numbers, lines, inside)
+        inside = window(text, run.line, query.terms, max_chars - len(head), closest)
+        head = _left_out(numbers, lines, inside)
     if len(inside.text) + len(head) > max_chars:
         head = ""
     first, last = inside.start_line, inside.end_line
     # All lines of a turn have the number of its first one: where a turn ends is known only of the chunk's last one.
     end_line = chunk.end_line if numbers[last] == numbers[-1] else numbers[last]
     shown = Window(numbers[first], end_line, head + inside.text, numbers[first : last + 1])
-    return ShownPart(shown, first, tuple(inside.text.split("\n")))
+    # Lines that are shown whole count with the times of their headers: other chunks may show them without.
+    in_brief = text.split("\n")[first - run.line :]
+    whole = zip(lines[first:], in_brief, inside.text.split("\n"), strict=False)
+    return ShownPart(shown, first, tuple(line if known == said else said for line, known, said in whole))
 
 
-def _header_above(numbers: tuple[int, ...], lines: list[str], inside: Window) -> str:
-    """Return the header of the turn in which a window begins, or "" if the window contains it."""
+def _left_out(numbers: tuple[int, ...], lines: list[str], inside: Window) -> str:
+    """Return what a window lacks of the header of the turn in which it begins: all of it, its time, or nothing."""
     first = inside.start_line
     while first > 0 and not header_in(lines[first]) and numbers[first - 1] == numbers[first]:
         first -= 1
     head = header_in(lines[first])
-    is_whole = not head or (first == inside.start_line and header_in(inside.text))
-    return "" if is_whole else head + CONTINUED
+    shown = header_in(inside.text) if first == inside.start_line else ""
+    if not head or shown:
+        return head.removesuffix(shown)
+    return head + CONTINUED
 
 
 def line_places(chunk: StoredChunk) -> list[Place]:

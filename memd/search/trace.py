@@ -13,6 +13,7 @@ from memd.search.fuse_scores import Fused, FusionWeights, Ints
 from memd.search.query import Query
 from memd.search.query_expansion import Expansion
 from memd.search.rank import Verdict
+from memd.search.snippet import ShownPart
 from memd.search.terms import occurrences
 from memd.store.chunks import StoredChunk
 from memd.store.keywords import Match
@@ -46,11 +47,11 @@ class TracedSearch(msgspec.Struct, frozen=True):
 
 
 class _Shown(msgspec.Struct, frozen=True):
-    """The window that a hit shows."""
+    """The part of a chunk that a hit shows."""
 
     place: int  # the rank of the candidate, from 1
     path: str
-    window: Window
+    part: ShownPart
 
 
 class _Ranks(msgspec.Struct, frozen=True):
@@ -96,9 +97,9 @@ def traced(
         before = verdict.copy_of if verdict.joined_to is None else verdict.joined_to
         others = _others(verdict, shown) if before is None else (ranks.all[before],)
         candidates.append(_candidate(verdict, cut, others, ranks, sides, asked.query.terms))
-        if verdict.window is not None and (verdict.hit is not None or others):
+        if verdict.part is not None and (verdict.hit is not None or others):
             # A copy shows nothing, but its lines count as shown: the text is visible in the other hit.
-            shown.append(_Shown(place if verdict.hit is not None else others[0], chunk.path, verdict.window))
+            shown.append(_Shown(place if verdict.hit is not None else others[0], chunk.path, verdict.part))
     return hits, _trace(sides, asked, candidates)
 
 
@@ -210,10 +211,10 @@ def _numbers(part: StoredChunk | Window) -> Sequence[int]:
 
 def _chosen(verdict: Verdict, *, has_terms: bool, is_shared: bool) -> str | None:
     """Return why the window is this part of the chunk: "whole", "rest" (others show some of it), "terms", "part", "beginning"."""
-    window, chunk = verdict.window, verdict.chunk
-    if window is None:
+    part, chunk = verdict.part, verdict.chunk
+    if part is None:
         return None
-    if window.text.strip() == chunk.text.strip():
+    if "\n".join(part.lines).strip() == chunk.text.strip():
         return "whole"
     if is_shared:
         return "rest"
@@ -229,19 +230,19 @@ def _others(verdict: Verdict, shown: Sequence[_Shown]) -> tuple[int, ...]:
         return ()
     if verdict.cut == "duplicate" and verdict.window is not None:
         text = _plain(verdict.window.text)
-        return _once(one.place for one in shown if _plain(one.window.text) == text)
+        return _once(one.place for one in shown if _plain(one.part.window.text) == text)
     lines = list(zip(_numbers(chunk), chunk.text.split("\n"), strict=True))
-    return _once(one.place for one in shown if one.path == chunk.path and _shows(one.window, lines))
+    return _once(one.place for one in shown if one.path == chunk.path and _shows(one.part, lines))
 
 
 def _once(places: Iterable[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(places))
 
 
-def _shows(window: Window, lines: Iterable[tuple[int, str]]) -> bool:
-    """Return whether a window shows one of some lines or, of a long line, the same part."""
+def _shows(part: ShownPart, lines: Iterable[tuple[int, str]]) -> bool:
+    """Return whether one of some lines is shown or, of a long line, the same part."""
     texts: dict[int, list[str]] = {}
-    for number, line in zip(_numbers(window), window.text.split("\n"), strict=True):
+    for number, line in zip(_numbers(part.window), part.lines, strict=True):
         texts.setdefault(number, []).append(line)
     return any(line.strip() and any(line in text for text in texts.get(number, ())) for number, line in lines)
 

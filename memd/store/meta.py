@@ -14,7 +14,7 @@ CHUNKING = 6
 TOKENIZER = 3
 # To be raised whenever memd.sources.transcripts keeps other text, memd.chunk.turns cuts it otherwise, or
 # memd.indexing.index_transcripts places it otherwise.
-TURNS = 4
+TURNS = 5
 # To be raised whenever memd_client.note_encoding reads other text where it could not read all: such notes are then read again.
 DECODING = 1
 

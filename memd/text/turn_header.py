@@ -13,6 +13,8 @@ _LIKE_HEADER = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = "> "
+# The time of a header, at the beginning of a line: its day and hour are the group.
+_TIME = re.compile(r"^(\d{4}-\d\d-\d\d \d\d):\d\d (?=(?:User|Assistant): )", re.MULTILINE)
 
 
 def header(role: str, at: float | None, zone: tzinfo | None) -> str:
@@ -45,6 +47,22 @@ def header_in(line: str) -> str:
     """Return the header that a line begins with; empty if there is none."""
     found = _HEADER.match(line)
     return found[0] if found else ""
+
+
+def brief(text: str) -> str:
+    """Return turns as they are shown: a header of the same hour as the last one with a time has only the speaker.
+
+    Args:
+        text: Turns with their headers, or a part of such a text.
+    """
+    hour = ""
+
+    def kept(found: re.Match[str]) -> str:
+        nonlocal hour
+        before, hour = hour, found[1]
+        return "" if hour == before else found[0]
+
+    return _TIME.sub(kept, text)
 
 
 def day_of(at: float | None, zone: tzinfo | None) -> date | None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memd.chunk.turns import ChunkedTurns, chunk_turns
 from memd.domain_types import Role, Turn, embedded_text
 from memd.text.tokens import estimate_tokens
-from memd.text.turn_header import CONTINUED, header_in
+from memd.text.turn_header import CONTINUED, brief, header_in
 from tests.bounds import shipped
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC).timestamp()
@@ -112,8 +112,9 @@ def test_the_last_turns_are_repeated_whole() -> None:
         assert before.numbers is not None
         assert after.numbers is not None
         repeated = [number for number in after.numbers if number in before.numbers]
-        assert len(repeated) == 3  # of 45 characters each; a fifth of a chunk is 140
-        assert after.text.split("\n")[:3] == before.text.split("\n")[-3:]
+        # The first of 45 characters, the others, which are shown without the time, of 28; a fifth of a chunk is 140.
+        assert len(repeated) == 4
+        assert after.text.split("\n")[:4] == before.text.split("\n")[-4:]
     # Without an overlap, the last one alone.
     apart = cut(turns, overlap=0).chunks
     assert sum(len(chunk.numbers or ()) for chunk in apart) == 40 + len(apart) - 1
@@ -196,7 +197,7 @@ def test_everything_is_in_some_chunk_within_the_limits(
     chunks = cut(turns, tokens=tokens, overlap=overlap, longest=longest).chunks
     for chunk in chunks:
         assert estimate_tokens(chunk.text) <= max(32, tokens)
-        assert len(chunk.text) <= longest
+        assert len(brief(chunk.text)) <= longest
         lines = chunk.text.split("\n")
         assert chunk.numbers is not None
         assert len(lines) == len(chunk.numbers)
@@ -222,7 +223,7 @@ def test_everything_is_in_some_chunk_within_the_limits(
 def test_little_is_cut_again_after_a_long_talk() -> None:
     """One more turn costs the last chunk or two, however long the talk was and however long its turns are."""
     short = talk(*(f"remark number {number}, and some words more" for number in range(2000)))
-    assert len(short) - cut(short).resume < 15
+    assert len(short) - cut(short).resume < 20
     long = talk(*(LONG if number % 3 else "and then?" for number in range(60)))
     assert len(long) - cut(long).resume <= 3
     every = talk(*([LONG] * 30))
@@ -290,6 +291,24 @@ def test_turns_that_just_fill_a_chunk_share_it() -> None:
         assert len(cut(turns, overlap=0).chunks) == chunks
     for count, chunks in ((700 - len("User: "), 1), (701 - len("User: "), 2)):
         assert len(cut([turn("x" * count, minutes=None)], overlap=0).chunks) == chunks
+
+
+def test_a_chunk_has_room_for_what_is_shown_of_its_headers() -> None:
+    """Of turns of one hour, the time of the first alone; each has its own in the text, and of another hour it counts."""
+    head = len("2026-03-02 12:00 User: \nAssistant: ")
+    for minutes, spare, count in ((59, 0, 1), (59, 1, 2), (60, 0, 2), (60, -17, 1)):
+        turns = [turn("x" * 300), turn("y" * (400 - head + spare), "assistant", line=2, minutes=minutes)]
+        chunks = cut(turns, overlap=0).chunks
+        assert len(chunks) == count
+        assert chunks[0].text.startswith("2026-03-02 12:00 User: x")
+        assert f"2026-03-02 {12 + minutes // 60}:{minutes % 60:02} Assistant: y" in chunks[-1].text
+
+
+def test_the_tokens_of_all_headers_count() -> None:
+    """They are embedded with the times that are not shown."""
+    turns = [turn("是", line=n + 1, minutes=n) for n in range(30)]
+    for chunk in cut(turns, tokens=100).chunks:
+        assert estimate_tokens(chunk.text) <= 100
 
 
 def test_what_is_repeated_leaves_room_for_the_next_turn() -> None:

@@ -9,6 +9,7 @@ from memd.search.fuse_scores import Scored
 from memd.search.query import parse
 from memd.search.rank import Verdict, verdicts
 from memd.store.chunks import StoredChunk
+from memd.text.turn_header import brief
 from tests.bounds import shipped
 
 MOST = 60
@@ -125,7 +126,7 @@ def test_turns_are_put_together_where_both_chunks_have_a_turn() -> None:
     above = chunk(1, "\n".join(said[:2]), 3, "sessions/a/1.jsonl", (3, 7))
     below = chunk(2, "\n".join(said[1:]), 7, "sessions/a/1.jsonl", (7, 9))
     apart = chunk(3, said[2], 9, "sessions/a/1.jsonl", (9,))
-    assert shown(above, below, max_chars=200) == [(3, 9, "\n".join(said))]
+    assert shown(above, below, max_chars=200) == [(3, 9, brief("\n".join(said)))]
     assert len(shown(above, apart, max_chars=200)) == 2
 
 

@@ -12,7 +12,7 @@ from memd.search.query import Query, parse
 from memd.search.question_echoes import QuestionEchoes
 from memd.search.rank import AHEAD, IN_A_ROW, MAX_TOLD, Found, verdicts
 from memd.store.chunks import StoredChunk
-from memd.text.turn_header import CONTINUED
+from memd.text.turn_header import CONTINUED, brief
 from tests.bounds import shipped
 
 OPEN = 0.0
@@ -31,7 +31,16 @@ def found(
     last = line + text.count("\n")
     return (
         Scored(ChunkId(line), path, line, score, score, 0.0, 0.0, None, None, 0.0),
-        StoredChunk(ChunkId(line), path, kind, line, last, text, ""),
+        StoredChunk(
+            ChunkId(line),
+            path,
+            kind,
+            line,
+            last,
+            text,
+            "",
+            tuple(range(line, last + 1)) if kind.is_session else None,
+        ),
     )
 
 
@@ -423,7 +432,7 @@ def test_what_only_repeats_the_question_comes_after_what_may_answer_it(
     assert len(made) == 3
     assert (made[-1].path == "sessions/x/1.jsonl") is repeats
     assert made[-1 if repeats else 0].score == (DEFAULT if repeats else 0.9)
-    assert made[-1 if repeats else 0].snippet == "\n".join(turns)
+    assert made[-1 if repeats else 0].snippet == brief("\n".join(turns))
     # Nor does it take the turn of its source, and nobody who asks for better hits has it.
     notes = [found(f"note {number}", line=number, score=0.4) for number in range(4)]
     alone = list(hits([[talk], notes], parse(QUESTION), DEFAULT, 700))

@@ -9,7 +9,7 @@ from memd.domain_types import ChunkId, Kind, Turn
 from memd.search.query import parse
 from memd.search.snippet import ShownLines, ShownPart, fresh_part, window
 from memd.store.chunks import StoredChunk
-from memd.text.turn_header import header_in
+from memd.text.turn_header import brief, header_in
 
 LINES = [f"line {n} is about nothing at all" for n in range(40)]
 
@@ -200,7 +200,7 @@ def test_turns_are_cited_by_the_lines_of_the_transcript() -> None:
     """From the first line of the first to the last of the last."""
     [chunk] = chunks_of("which database?\nfor what?", "SQLite, for the index", "good")
     window = part_of(chunk).window
-    assert (window.start_line, window.end_line, window.text) == (1, 12, chunk.text)
+    assert (window.start_line, window.end_line, window.text) == (1, 12, brief(chunk.text))
     assert window.numbers == (1, 1, 6, 11)
 
 
@@ -276,6 +276,52 @@ def test_a_turn_that_was_shown_is_not_shown_again() -> None:
     assert header_in(rest.text)
 
 
+HOUR = [
+    "2026-03-02 09:02 User: a cat, please",
+    "2026-03-02 09:03 Assistant: which one? " + "There are many. " * 4,
+    "2026-03-02 09:58 User: the black one",
+    "2026-03-02 10:01 Assistant: it is yours",
+]
+
+
+def of_lines(number: int, lines: list[str]) -> StoredChunk:
+    """A chunk of turns, the first of them on line 1 of its transcript."""
+    first = HOUR.index(lines[0]) + 1
+    numbers = tuple(range(first, first + len(lines)))
+    path = "sessions/a/1.jsonl"
+    return StoredChunk(ChunkId(number), path, Kind.SESSION, first, numbers[-1], "\n".join(lines), "", numbers)
+
+
+def test_a_time_is_shown_once_an_hour() -> None:
+    """In each hit anew, though the chunk has it before each turn; what is shown counts as shown with its time."""
+    shown = ShownLines()
+    first = part_of(of_lines(1, HOUR), shown=shown)
+    assert first.window.text.split("\n") == [
+        HOUR[0],
+        HOUR[1].removeprefix("2026-03-02 09:03 "),
+        "User: the black one",
+        HOUR[3],
+    ]
+    assert list(first.lines) == HOUR
+    shown.add(of_lines(2, HOUR[:2]), part_of(of_lines(2, HOUR[:2])))
+    assert part_of(of_lines(1, HOUR), shown=shown).window.text == "\n".join(HOUR[2:])
+    shown.add(of_lines(1, HOUR), first)
+    assert fresh_part(of_lines(3, HOUR[1:]), shown, parse("cat"), 700) is None
+
+
+@pytest.mark.parametrize("most", [50, 60, 90])
+def test_a_window_that_begins_at_a_later_turn_has_its_time(most: int) -> None:
+    """Within the limit, whether words or the closest part chose it."""
+    chunk = of_lines(1, HOUR[:3])
+    black = chunk.text.index("the black one")
+    for question, closest in (("black", None), ("nothing", (black, len(chunk.text)))):
+        part = fresh_part(chunk, ShownLines(), parse(question), most, closest)
+        assert part is not None
+        assert part.window.text == HOUR[2]
+        assert part.lines == (HOUR[2],)
+        assert (part.window.start_line, part.window.end_line) == (3, 3)
+
+
 def test_parts_of_one_long_turn_are_told_apart() -> None:
     """Blank lines and brackets that both hold are no reason to show the second in bits."""
     chunks = chunks_of(CODE)
@@ -346,5 +392,5 @@ def test_every_part_is_within_its_chunk_and_the_limit(
         assert len(window.numbers) == len(window.text.split("\n")) == len(part.lines)
         assert set(window.numbers) <= set(chunk.numbers or ())
         shown.add(chunk, part)
-        if window.text == chunk.text:
+        if window.text == brief(chunk.text):
             assert fresh_part(chunk, shown, parse(question), most) is None

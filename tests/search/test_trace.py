@@ -266,11 +266,12 @@ def test_a_question_without_words_is_told_of(question: str) -> None:
     assert (trace.terms, trace.left_out, trace.match, trace.candidates) == ((), (), "", ())
 
 
-def test_a_session_is_told_of_by_the_lines_of_its_transcript() -> None:
-    """Where terms begin, what is shown, and what others show of it."""
+@pytest.mark.parametrize("time", ["", "2026-03-02 09:02 "])
+def test_a_session_is_told_of_by_the_lines_of_its_transcript(time: str) -> None:
+    """Where terms begin, what is shown, and what others show of it, though the time of a line is shown once an hour."""
     query, weights = parse("black cat"), FusionWeights()
-    turns = "User: a black bird\nUser: no cat\nAssistant: the end"
-    rest = "Assistant: the end\nUser: another black cat"
+    turns = f"{time}User: a black bird\n{time}User: no cat\n{time}Assistant: the end"
+    rest = f"{time}Assistant: the end\n{time}User: another black cat"
     stored = [
         StoredChunk(ChunkId(1), "sessions/a/1.jsonl", Kind.SESSION, 4, 31, turns, "", (4, 11, 30)),
         StoredChunk(ChunkId(2), "sessions/a/1.jsonl", Kind.SESSION, 30, 52, rest, "", (30, 50)),
@@ -290,6 +291,6 @@ def test_a_session_is_told_of_by_the_lines_of_its_transcript() -> None:
         ("sessions/a/1.jsonl", 50, 52),
     ]
     first, copy, second = trace.candidates
-    assert (first.places, first.window) == ({"black": (4,), "cat": (11,)}, (4, 31))
+    assert (first.places, first.window, first.chosen) == ({"black": (4,), "cat": (11,)}, (4, 31), "whole")
     assert (second.places, second.chosen, second.others) == ({"black": (50,), "cat": (50,)}, "rest", (1,))
     assert (copy.cut, copy.others) == ("duplicate", (1,))

@@ -3,7 +3,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memd.text.turn_header import day_of, header, header_in, local_time, with_header
+from memd.text.turn_header import brief, day_of, header, header_in, local_time, with_header
 
 MORNING = 1_772_442_120.0  # 2026-03-02 09:02 UTC
 
@@ -46,6 +46,25 @@ def test_a_moment_that_no_calendar_has_is_not_told(at: float) -> None:
     """A clock that was never set is no reason to fail."""
     assert header("user", at, None) == "User: "
     assert day_of(at, None) is None
+
+
+def test_a_time_is_shown_once_an_hour() -> None:
+    """Not of turns alone whose hour was told, and never of what looks like a header elsewhere in a line."""
+    said = [
+        ("2026-03-02 09:02 User: which?", "2026-03-02 09:02 User: which?"),
+        ("> 2026-03-02 09:02 User: this?", "> 2026-03-02 09:02 User: this?"),
+        ("2026-03-02 09:59 Assistant: that", "Assistant: that"),
+        ("2026-03-02 10:00 User: so", "2026-03-02 10:00 User: so"),
+        ("User: hm", "User: hm"),
+        (
+            "2026-03-03 10:00 User: next day 2026-03-03 10:00 User: x",
+            "2026-03-03 10:00 User: next day 2026-03-03 10:00 User: x",
+        ),
+        ("2026-03-03 10:07 Robot: who?", "2026-03-03 10:07 Robot: who?"),
+    ]
+    text = "\n".join(line for line, _ in said)
+    assert brief(text) == "\n".join(shown for _, shown in said)
+    assert brief(brief(text)) == brief(text)
 
 
 @pytest.mark.parametrize(
