@@ -234,7 +234,7 @@ export interface Hit {
   end_line: number;
   /** relevance, 0 to 1, with three decimals; `min_score` is compared with it. From .35 on a hit is worth reading, whether keywords or vectors found it */
   score: number;
-  /** the text; of several chunks where hits follow each other in their file, then at most twice as long as of one */
+  /** the text; of several chunks where hits follow each other in their file, then at most twice as long as of one. A turn of a transcript begins with its time and speaker (`2026-03-02 09:02 User: `), or, in the same hour as the turn shown before it, with the speaker alone (`User: `) */
   snippet: string;
   source: "memory" | "sessions";
   /** `path#L3-L9`, if citations are on */

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.domain_types import ChunkId
+from memd.domain_types import ChunkId, Kind
 from memd.providers.provider import READABLE, Calibration
 from memd.search.answer_strength import ANSWERS, Support, strength, support
 from memd.search.fuse_scores import (
@@ -105,6 +105,15 @@ def test_the_best_part_tells_more_than_the_whole() -> None:
     many, one = candidate(1, 0.2, None, part=0.5), candidate(2, 0.35, None)
     assert ids(fuse([many, one], FusionWeights(), CALIBRATION)) == [1, 2]
     assert candidates([many, one]).closeness == pytest.approx([0.395, 0.35])
+
+
+def test_in_a_transcript_the_whole_tells_as_much_as_the_best_part() -> None:
+    """What others say before and after it is about the same."""
+    found = candidates([candidate(n, 0.2, None, part=0.5) for n in range(1, len(Kind) + 1)])
+    found = msgspec.structs.replace(found, kinds=np.array(list(Kind), np.int8))
+    expected = [0.35 if kind.is_session else 0.395 for kind in Kind]
+    assert found.closeness == pytest.approx(expected)
+    assert 0.35 in expected
 
 
 def test_what_another_script_cannot_hold_is_not_missing() -> None:
