@@ -9,7 +9,6 @@ character or a number: questions in CJK scripts consist of such pairs. Other phr
 """
 
 import math
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, compress, pairwise
 from typing import Any
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from memd.domain_types import ChunkId, Kind, SearchFilter
 from memd.store.errors import StoreDamaged
 from memd.store.vector_matrix import DEAD, distinct, lookup, places_among
-from memd.text.tokens import WORD_CHARACTER, fts_text, is_cjk
+from memd.text.tokens import is_cjk, words_of
 from memd.text.writing_systems import ScriptShares
 
 Keys = NDArray[np.uint64]
@@ -36,7 +35,6 @@ BATCH = 500  # chunks that are read in one step, in a few ten milliseconds
 K1, B = 1.2, 0.75
 _LEAST_IDF = 1e-6
 
-_TOKEN = re.compile(f"{WORD_CHARACTER}+")
 _ROW_BITS, _CODE_BITS = 11, 24  # for a row in a batch, and for a word in the codes of a TermReader
 _MOST_WORDS = 200_000  # kept by a TermReader from one batch to the next
 # The two lowest bits of a key: the class of the term; 0: another word.
@@ -139,7 +137,7 @@ class TermReader:
 
     def keys_of(self, phrases: Sequence[str]) -> list[np.uint64 | None]:
         """Return the keys of phrases; None for a phrase that is not a term."""
-        words = [_TOKEN.findall(fts_text(phrase)) for phrase in phrases]
+        words = [words_of(phrase) for phrase in phrases]
         stems = iter(self._stems(chain.from_iterable(words)))
         # A one-word phrase is padded with 0, which pairs with no word.
         keys = np.array(
@@ -176,7 +174,7 @@ class TermReader:
         place = 0
         tokens = 0
         for column in columns:
-            stems = self._stems(_TOKEN.findall(fts_text(column)))
+            stems = self._stems(words_of(column))
             tokens += len(stems)
             for number, stem in enumerate(stems):
                 found.setdefault(stem, []).append(place + number)
@@ -188,7 +186,7 @@ class TermReader:
 
     def stems(self, phrase: str) -> list[str]:
         """Return the stemmed words of a phrase."""
-        return self._stems(_TOKEN.findall(fts_text(phrase)))
+        return self._stems(words_of(phrase))
 
     def stems_of_words(self, words: Sequence[str]) -> list[str]:
         """The stems of words, each as fts_text has it: a single one."""
@@ -200,7 +198,7 @@ class TermReader:
             self._code_of.clear()
             self._code_of_stem.clear()
             self._keys.clear()
-        columns = [_TOKEN.findall(fts_text(column)) for one in chunks for column in (one.text, one.context)]
+        columns = [words_of(column) for one in chunks for column in (one.text, one.context)]
         sizes = np.fromiter(map(len, columns), np.int64, len(columns))
         words = list(chain.from_iterable(columns))
         self._learn(set(words) - self._code_of.keys())

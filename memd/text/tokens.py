@@ -44,6 +44,11 @@ _TOKEN = re.compile(f"{WORD_CHARACTER}+")
 # word.
 _PLACE = re.compile("j+m*|cm*|[wm]+")
 
+# Punctuation of nearly every Chinese text, which NFKC would change: it separates words, and composes with nothing.
+_FULLWIDTH_SEPARATORS = "，：；！？（）"
+# Of bytes in UTF-8: ASCII separators become spaces.
+_SPACED = bytes(code if code >= 0x80 or chr(code).isalnum() else ord(" ") for code in range(256))
+
 _ALIKE = {"\u0131": "i", "\u0451": "\u0435", "\u0450": "\u0435", "\u045d": "\u0438"}  # ı ё ѐ ѝ
 _ZERO_WIDTH_SPACE = "\u200b"
 _JOINER = "\u200d"
@@ -124,12 +129,10 @@ class _Shapes(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         ch = chr(code)
-        made = _TOKEN.findall(fts_text(ch))
+        made = words_of(ch)
         if "\u1100" <= ch <= "\u11ff":
             shape = "j"
-        elif (
-            not ch.isascii() and len(_TOKEN.findall(fts_text(f"a{ch}a"))) == 1 and (not made or _is_mark(ch))
-        ):
+        elif not ch.isascii() and len(words_of(f"a{ch}a")) == 1 and (not made or _is_mark(ch)):
             shape = "m"
         elif not made:
             shape = " "
@@ -176,7 +179,17 @@ def fts_text(text: str) -> str:
     here, and FTS5's tokenizer ("ascii") splits the result where this function does: at ASCII characters that
     are neither letters nor digits. So a run of CJK characters is a phrase of single ones.
     """
-    return text.lower() if text.isascii() else folded(text).translate(_FORMS)
+    if text.isascii():
+        return text.lower()
+    # Without these marks most texts are normalized already, and NFKC has nothing to do.
+    for mark in _FULLWIDTH_SEPARATORS:
+        text = text.replace(mark, " ")
+    return folded(text).translate(_FORMS)
+
+
+def words_of(text: str) -> list[str]:
+    """Return the tokens of fts_text in order, in half the time of a regular expression."""
+    return fts_text(text).encode().translate(_SPACED).decode().split()
 
 
 def words_and(kept: str) -> Callable[[str], str]:
@@ -204,7 +217,7 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
             yield found[0], found.start(), found.end()
         return
     for place in _PLACE.finditer(text.translate(_SHAPES)):
-        for token in _TOKEN.findall(fts_text(text[place.start() : place.end()])):
+        for token in words_of(text[place.start() : place.end()]):
             yield token, place.start(), place.end()
 
 

@@ -1,4 +1,5 @@
 import re
+import unicodedata
 
 import pytest
 from hypothesis import given
@@ -88,15 +89,23 @@ def test_every_code_point_is_divided_alike_in_texts_questions_and_places() -> No
         assert not (0xD800 <= code <= 0xDFFF and alone)
         for given_text in (ch, f"ab{ch}cd", f"x {ch} y"):
             divided = words(text.fts_text(given_text))
+            assert text.words_of(given_text) == divided, hex(code)
             assert [token for token, _, _ in text.tokens(given_text)] == divided, hex(code)
             assert words(text.fts_text(" ".join(divided))) == divided, hex(code)
+
+
+def test_marks_that_are_taken_out_beforehand_change_nothing_beside_them() -> None:
+    """No combining character composes with fullwidth punctuation: NFKC of both gives the same text."""
+    for ch in filter(unicodedata.combining, map(chr, range(0x110000))):
+        for mark, plain in zip("，：；！？（）", ",:;!?()", strict=True):
+            assert text.fts_text(f"a{mark}{ch}b数") == text.fts_text(f"a{plain}{ch}b数"), (mark, hex(ord(ch)))
 
 
 @given(st.text())
 def test_any_text_is_divided_alike_in_texts_and_places(given_text: str) -> None:
     """Places follow each other and are inside the text; what stands there has the token."""
     found = list(text.tokens(given_text))
-    assert [token for token, _, _ in found] == words(text.fts_text(given_text))
+    assert [token for token, _, _ in found] == text.words_of(given_text) == words(text.fts_text(given_text))
     ends = [0, *(end for _, _, end in found)]
     for (token, start, end), ended in zip(found, ends, strict=False):
         assert 0 <= start < end <= len(given_text)
