@@ -41,7 +41,7 @@ _ABOUT_PASSWORDS = re.compile(
 )
 
 # Letters that few words of other languages have: of names in parts ("time_remaining") many consist of syllables.
-_CHINESE_SOUNDS = re.compile("zh|[xqj][iu]|[iu]ang|iao|[dtnlgkhzcsr]ong|[^aeiou]uo|iu|[^aeioq]ui|ao")
+CHINESE_SOUNDS = re.compile("zh|[xqj][iu]|[iu]ang|iao|[dtnlgkhzcsr]ong|[^aeiou]uo|iu|[^aeioq]ui|ao")
 _IN_CAPITALS = re.compile("[a-z][A-Z]")  # two words of a name in a program
 
 _LABEL = r"(?:密码|密碼|口令|(?<![A-Za-z0-9_.-])(?:pw|pwd)(?![A-Za-z0-9_.=-]))"
@@ -83,7 +83,7 @@ def is_pinyin(word: str) -> bool:
         least, least_letters = _OF_ONE_WORD if len(parts) == 1 else _OF_PARTS
         if len(parts) == 1 and _IN_CAPITALS.search(word) is not None:
             return False
-    if len(parts) > 1 and _CHINESE_SOUNDS.search(letters) is None:
+    if len(parts) > 1 and CHINESE_SOUNDS.search(letters) is None:
         return False
     if len(letters) < least_letters or _ABOUT_PASSWORDS.search(letters) is not None:
         return False

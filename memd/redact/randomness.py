@@ -353,10 +353,11 @@ def is_jumble(text: str) -> bool:
         or not text.islower()
     ):
         return False
-    return _usual_share(text) < _OF_WORDS
+    return usual_share(text) < _OF_WORDS
 
 
-def _usual_share(letters: str) -> float:
+def usual_share(letters: str) -> float:
+    """Return the share of pairs of letters that are usual in words, of at least two small letters."""
     usual = sum(letters[at : at + 2] in _USUAL_PAIRS for at in range(len(letters) - 1))
     return usual / (len(letters) - 1)
 
@@ -369,4 +370,4 @@ def is_unlike_words(text: str, *, most: float = _OF_WORDS) -> bool:
         most: The share of usual pairs that its letters stay below.
     """
     runs = [run for run in re.findall("[a-z]+", text[:MOST_JUDGED].lower()) if len(run) >= 5]
-    return len(text) >= 8 and bool(runs) and all(_usual_share(run) < most for run in runs)
+    return len(text) >= 8 and bool(runs) and all(usual_share(run) < most for run in runs)

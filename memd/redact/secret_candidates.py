@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from memd.redact import randomness, secret_values
+from memd.redact import randomness, secret_values, typed_letters
 from memd.redact.rule import Span
 
 Grade = Literal["sure", "mixed", "likely", "weak", "digits"]
@@ -17,12 +17,14 @@ Grade = Literal["sure", "mixed", "likely", "weak", "digits"]
 
 _SHORTEST, _WORD_SIGNS = 5, 64  # the fewest and the most characters of a password
 _SIGNS_OF_LIKELY = 7
+_LEAST_TYPED = 6  # characters of a word of another script in Latin letters
 _SIGNS_OF_MIXED = 8
 _DIGITS_OF_LIKELY = 2
 _SIGNS_OF_SUFFIX = 5  # characters of the suffix of a file, with its dot
 _ROW_OF_DRAWN = 3  # the most letters of one case, or digits, in a row in random text
 _AROUND = "\"'`*_()[]{}<>.,;:"
 _ENDS = "!?"
+_AROUND_CODE = _AROUND.replace("*", "") + _ENDS
 
 # Symbols that no word, address or expression has between its letters.
 _SIGN = re.compile(r"[!#$%&*+?^~=@]")
@@ -46,10 +48,15 @@ _NAMED_THING = re.compile(
 _NAME_OF_SECRET = re.compile(
     r"[a-z0-9.-]{1,40}-(?:credentials?|secrets?|passwords?|tokens?|keys?|tls|cert)(?:-[a-z0-9]{1,3})?|FRITZ!(?:Box|Repeater|WLAN|Powerline)(?:-[A-Z0-9-]{1,12})?"
 )
-_NAME_AND_VERSION = re.compile(r"[A-Za-z]{2,16}-?[0-9]{1,3}(?:\.[0-9]{1,3}){1,3}")
+_NAME_AND_VERSION = re.compile(
+    r"[A-Za-z]{2,16}-?[0-9]{1,3}(?:\.[0-9]{1,3}){1,3}|[A-Za-z][\w.-]{1,40}[_-](?:v[0-9]{1,3}|v?[0-9]{1,3}(?:\.[0-9]{1,3}){1,3}|[0-9]{1,6}(?:ms|s|m|h|[kmg]i?b))|[0-9]{2,5}[x×*][0-9]{2,5}"
+)
+_FILE = re.compile(
+    r"\.[a-z]{1,5}\Z|[/\\:=()<>]|_v?[0-9]{1,2}\.[0-9]|[_-]v[0-9]+\Z|[0-9](?:ms|s|m|h|[kmg]?b)\Z"
+)
 _OF_PROGRAM = re.compile(
     r"[(){}\[\]<>;:,\"'`\\|/]|@[\w-]+\.|\.[a-z]{1,5}\Z|[a-z]\.[a-z]|\A-|\A[A-Z]{2,10}[-#][0-9][0-9-]*\Z|\A0x|\A[0-9a-f]{6,}\Z|\A[A-Z0-9]{1,40}+(?:_[A-Z0-9]{1,40}+){1,10}\Z"
-    r"|&[a-z]{2,6}\b|&#|\A[$%]\w+\Z|\A[@#]\w+\Z|%(?:[2-7][0-9A-F]|0[9AD])(?![0-9]{2})|\A\$[A-Z]|@[a-z]+\Z|\Av[0-9]|\A[0-9]+-[a-z]+\Z|\A[a-z0-9]+(?:_[a-z0-9]+){0,6}_[a-z]+\Z|\w\.[A-Z]\w*\Z"
+    r"|&[a-z]{2,6}\b|&#|\A[$%]\w+\Z|%[0-9]\$[a-z]|\A[xX]\.509|\A[@#]\w+\Z|%(?:[2-7][0-9A-F]|0[9AD])(?![0-9]{2})|\A\$[A-Z]|@[a-z]+\Z|\Av[0-9]|\A[0-9]+-[a-z]+\Z|\A[a-z0-9]+(?:_[a-z0-9]+){0,6}_[a-z]+\Z|\w\.[A-Z]\w*\Z"
 )
 # AX3000-Pro2, RTX4070Ti, ThinkPad-T14s, KX19-ABT: models of products, and registered numbers.
 _SERIES = re.compile(
@@ -66,7 +73,9 @@ _WORDS = re.compile(
 )
 _NAME_BEFORE = re.compile(r"[\w.@+-]{1,40}[/:|=]")
 _CODE = re.compile(
-    r"[0-9]{3,8}#?|[0-9]{1,2}(?:-[0-9]{1,2}){2,3}|[0-9](?:-[0-9]){2,5}|[0-9]{3,6}[A-F]|[A-F][0-9]{3,6}|[0-9]{3}[ -][0-9]{3}(?:[ -][0-9]{3})?"
+    r"[0-9]{3,8}[#*]?|[0-9]{1,2}(?:-[0-9]{1,2}){2,3}|[0-9](?:-[0-9]){2,5}|[0-9]{3,6}[A-F]|[A-F][0-9]{3,6}|[0-9]{3}[ -][0-9]{3}(?:[ -][0-9]{3})?"
+    # With the signs of a keypad, of a parcel to fetch, and digits apart.
+    r"|[#*][0-9]{2,8}[#*]?|[#*]?[0-9]{2,6}(?:[*#-][0-9]{2,6}){1,2}[#*]|#[0-9]{2,6}(?:[*#-][0-9]{2,6}){1,2}|[0-9]{2,6}[*#][0-9]{2,6}|[0-9]{1,2}-[0-9]{1,2}-[0-9]{3,5}(?<![12][09][0-9]{2})|[0-9](?:[ ][0-9]){3,5}|[0-9]{2,4}[ ][0-9]{2,4}"
 )
 
 
@@ -111,9 +120,15 @@ def password_alone(word: str, at: int) -> Span | None:
     return found.start, found.end
 
 
+def _within(word: str) -> str:
+    """Return a number without the punctuation around it; one star before or behind it is a key of a keypad."""
+    said = word.strip(_AROUND_CODE)
+    return said.strip(_AROUND) if said.startswith("**") or said.endswith("**") else said
+
+
 def is_code(word: str) -> bool:
     """Return whether a word without the punctuation around it may be a code."""
-    return _CODE.fullmatch(word.strip(_AROUND + _ENDS)) is not None
+    return _CODE.fullmatch(_within(word)) is not None
 
 
 def may_be_password(word: str) -> bool:
@@ -128,7 +143,7 @@ def code(word: str, at: int) -> SecretCandidate | None:
         word: The characters between two blanks.
         at: The offset of the word in the text.
     """
-    said = word.strip(_AROUND + _ENDS)
+    said = _within(word)
     if _CODE.fullmatch(said) is None:
         return None
     start = at + word.index(said)
@@ -148,7 +163,22 @@ def password(word: str, at: int) -> SecretCandidate | None:
     if name is not None and secret_values.is_generated(said[name.end() :], ends_free=True):
         start, said = start + name.end(), said[name.end() :]
     grade = _graded(said)
+    if (
+        grade in {None, "weak"}
+        and _LEAST_TYPED <= len(said) <= _WORD_SIGNS
+        and _is_typed_abroad(said.rstrip(_ENDS))
+    ):
+        grade = "likely"
     return None if grade is None else SecretCandidate(start, start + len(said), said, grade)
+
+
+def _is_typed_abroad(plain: str) -> bool:
+    """Return whether a word is Chinese in Latin letters with a digit, or Korean on a keyboard of Latin letters."""
+    return (
+        _FILE.search(plain) is None
+        and plain.lower() not in secret_values.HARMLESS_WORDS
+        and (typed_letters.is_romanised(plain) or typed_letters.is_typed_korean(plain))
+    )
 
 
 def _graded(said: str) -> Grade | None:

@@ -11,7 +11,7 @@ import string
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 
 import msgspec
 
@@ -54,7 +54,12 @@ _OF_VALUE = re.compile(
     r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z!#&%~@$^*+])|[!#&%~@$^*+?=_.-](?=[A-Za-z0-9])(?<=[A-Za-z0-9].)"
 )
 _SIGN_WITHIN = re.compile(r"[!#$%&*^~](?<=[A-Za-z0-9].)(?=[A-Za-z0-9])")
-_OF_CODE = re.compile(r"[0-9](?<![!#-&+-9:-^a-~].)(?=[0-9-])")
+_OF_CODE = re.compile(
+    r"[0-9](?<![!#-&+-9:-^a-~].)(?=[0-9-])|(?<=[一-鿿ぁ-ヿ가-힣][,:;.!?])[0-9](?=[0-9-])|#(?=[0-9][0-9*-]{1,12}[#-])|[#*](?=[0-9]{2,8}#)"
+)
+_DIGITS_APART = re.compile(
+    r"(?<![!-~])(?<![0-9][ ])(?![0-9]{1,3}0[ ][0-9]{1,3}0(?![0-9]))(?:[0-9](?:[ ][0-9]){3,5}|[0-9]{2,4}[ ][0-9]{2,4})(?![ ]?[!-~])"
+)
 _LONGEST_WORD = 64
 _WORD = re.compile(rf"[!-~]{{3,{_LONGEST_WORD}}}+(?![!-~])")
 _INVISIBLE = re.compile(r"[^!-~]")
@@ -78,6 +83,7 @@ _OF_OPENING = _any_of(_WORDS.opens)
 _OF_ACCESS = _any_of(_WORDS.access)
 _OF_SERVICE = _any_of(_WORDS.services)
 _OF_LOCK = _any_of(_WORDS.locks)
+_NO_LOCK = re.compile(either(_WORDS.no_locks))
 _OF_CODE_WORD = _any_of(_WORDS.codes)
 _OF_SETTING = re.compile(either(_WORDS.sets))
 _PASS_ALONE = re.compile(r"pass(?:es)?(?![A-Za-z])", re.IGNORECASE)
@@ -99,11 +105,11 @@ _TELLS = re.compile(
     re.IGNORECASE,
 )
 _MAY_TELL = re.compile(
-    rf"(?:(?<!\w)(?:{either(_WORDS.may_tell)})[ ]|[，,、][ ]|[，、|;；]|[ ][/|][ ]|(?<=[^\W\d_])[（(]|[ ][(（]|[一-鿿가-힣ぁ-ヿ][ ]?)[ ]{{0,2}}{_OPEN}\Z",
+    rf"(?:(?<!\w)(?:{either(_WORDS.may_tell)})[ ]|[，,、][ ]|[，、|;；]|(?<=[一-鿿ぁ-ヿ가-힣”」』)）]),|[ ][/|][ ]|(?<=[^\W\d_])[（(]|[ ][(（]|[一-鿿가-힣ぁ-ヿ][ ]?)[ ]{{0,2}}{_OPEN}\Z",
     re.IGNORECASE,
 )
 _ENDS = re.compile(
-    rf"[\"'`”」)）*]{{0,2}}(?:[.,;!?](?!\w)|[,;](?=[一-鿿])|[，。；！？、井]|[ ](?:{either(_WORDS.goes_on)})(?!\w)|(?=[ ]?[^\x00-\x7f])|[ \t]{{0,8}}(?:\n|\Z)|[ ]?[-)(（|/–—])"
+    rf"[\"'`”」)）*]{{0,2}}(?:[.,;!?](?!\w)|[ ]?[,;.!?](?=(?:[0-9]{{1,4}})?[ ]?[一-鿿ぁ-ヿ가-힣])|[ ][,;](?=[ ])|[，。；！？、井]|[ ](?:{either(_WORDS.goes_on)})(?!\w)|(?=[ ]?[^\x00-\x7f])|[ \t]{{0,8}}(?:\n|\Z)|[ ]?[-)(（|/–—])"
 )
 # An earlier sentence says less about a value, unless the next one begins with the value.
 _SENTENCE_END = re.compile(r"[.!?;][\"')]?[ ]|[。；！？]")
@@ -120,8 +126,12 @@ _IS_THEN_CALLED = re.compile(
     rf"|[\"'`”」]?[ ]?(?:{either(_WORDS.can_in_chinese)})(?:{either(_WORDS.does_in_chinese)})",
     re.IGNORECASE,
 )
+# Behind a value in Chinese, Japanese or Korean: "... 回车", "... を押す", "... 누르고".
+_TYPED_BEHIND = re.compile(
+    rf"[\"'`”」』)）]?[ ]?(?:[をでにとはが을를은는이가로]|으로)?[ ]?(?:{either(_WORDS.typed_behind)})"
+)
 _OTHER_NOUN = re.compile(
-    rf"(?:(?<![a-z])|(?<=[^\x00-\x7f]))(?:{either((*_WORDS.others, *_WORDS.networks))})[\"'`]?(?:[ ](?:there|here|now))?[ ]?(?:is|was|:|=|：|是|为|叫|は|은)?[ ]?[\"'`“(]?\Z",
+    rf"(?:(?<![a-z])|(?<=[^\x00-\x7f]))(?:{either((*_WORDS.others, *_WORDS.networks))})[\"'`]?(?:[ ](?:there|here|now))?[ ]?(?:is|was|:|=|：|是|为|叫|は|은|는|を|에|이|가|(?:改|换|換|更新|设|設|刷|升|拉|回滚|迁|切|用)?[成为為到作了]?)?[ ]?[\"'`“(]?\Z",
     re.IGNORECASE,
 )
 _OF_NETWORK = re.compile(either(_WORDS.networks), re.IGNORECASE)
@@ -129,16 +139,22 @@ _OF_FIELD = re.compile(r"I[dD]s?[\"']?[ ]?[:=][ ]?[\"']?\Z")  # a field that is 
 # A user name directly before the value: a mail address, a telephone number, a name after a word for it, or one before a bar.
 _USER = re.compile(
     rf"(?:[\w.+-]{{2,40}}@[\w.-]{{0,40}}|(?<![0-9])1[0-9]{{10}}|(?:{either(_WORDS.users)})(?:[ ](?:is|name))?[ :：是=]{{0,3}}[\"'`“]?[\w.@+\\-]{{2,40}}[\"'`”]?"
-    rf"|(?<![\w./-])[A-Za-z][\w.-]{{1,24}}(?=[ ][/|][ ]|/))(?:[ ]?(?:[,，;；、/|]|and|then|with|w/|next|跟|和|[ ]|[ ]->|[ ]→)[ ]?(?:then|next|and|pw|pass|password|密码)?[,，:：]?){{1,3}}(?:[^,，.。\n]{{0,32}}[,，][ ]?|[^,，.。!-~\n]{{0,12}})?[ ]?{_OPEN}\Z",
+    rf"|(?<![\w./-])[A-Za-z][\w.-]{{1,24}}(?=[ ][/|][ ]|/)|(?:ID|工号|学号|工號|學號|社員番号|사번|학번)[ :：]{{0,2}}[0-9]{{3,12}})(?:[ ]?(?:[,，;；、/|]|and|then|with|w/|next|跟|和|[ ]|[ ]->|[ ]→)[ ]?(?:then|next|and|pw|pass|password|密码)?[,，:：]?){{1,3}}(?:[^,，.。\n]{{0,32}}[,，][ ]?|[^,，.。!-~\n]{{0,12}})?[ ]?{_OPEN}\Z",
     re.IGNORECASE,
 )
+_KNOWN_USER = re.compile(rf"(?<![\w./-])(?:{either(_WORDS.known_users)})[ ]\Z", re.IGNORECASE)
 _SPEAKS_OF_CODE = re.compile(
     r"[({]\)?[;{]|=>|==|&&|\|\||</|\breturn\b|\bimport\b|regex|\\[dws]|[A-Za-z_]\((?!s\))"
 )
 _HAS_NUMBER = re.compile(
     r"(?:doors?|gates?|lockers?|combo)[ ]", re.IGNORECASE
 )  # and a word follows the number
-_NUMBER = re.compile("[0-9]{2}")
+_NUMBER = re.compile("[0-9]{2}(?![ ]?[时時日月号號点點年分])")
+_IN_EAST = re.compile("[一-鿿ぁ-ヿ가-힣]")
+_HOTLINE = re.compile("95[0-9]{3}|1008[0-9]|100[01][01]|123(?:06|15)")
+_DIGITS_OF_PRICE = 4
+_PARTICLE = re.compile("[はが는은이가了][ ]?\\Z")
+_OF_NUMBER = re.compile("(?:の番号|번호|編號|编号)[はは는은:：]?[ ]{0,2}\\Z")
 _COUNTED = re.compile(
     rf"[ ]{{0,2}}(?:%|(?:mm|cm|km|m|kg|g|[gmk]i?b|ms|s|min|h|hrs?|[kmg]?hz|px|pt|k|v|w|usd|eur|gbp|x|[ap]m|st|nd|rd|th)(?![a-z])|{either(_WORDS.units)})|[.,:/][0-9]",
     re.IGNORECASE,
@@ -184,7 +200,8 @@ def _near(*, codes: bool) -> Walk:
             else (_OF_VALUE.search, secret_candidates.may_be_password, secret_candidates.password)
         )
         near = _Surroundings(text, places)
-        words = _words(text, _lines(text, places), search)
+        parts = list(_lines(text, places))
+        words = chain(_words(text, parts, search), _digits_apart(text, parts) if codes else ())
         for value in _candidates(words, known, lambda word: read(word, 0) if may_be(word) else None):
             if _is_told(text, value, near):
                 yield value.start, value.end
@@ -243,6 +260,13 @@ def _words(text: str, parts: Iterable[Span], search: _Search) -> Iterator[tuple[
                 at = end if blank is None else blank.end()
 
 
+def _digits_apart(text: str, parts: Iterable[Span]) -> Iterator[tuple[str, int]]:
+    """Yield digits with blanks between them, where nothing but a blank or another script is around."""
+    for start, end in parts:
+        for match in _DIGITS_APART.finditer(text, start, end):
+            yield match[0], match.start()
+
+
 def _lines(text: str, places: Sequence[int]) -> Iterator[Span]:
     """Yield the lines around places, as far as they are near; with the line behind one that may ask something."""
     asks = Matches(_MAY_ASK, text)
@@ -278,6 +302,7 @@ class _Cue(msgspec.Struct, frozen=True):
     code_points: int  # for a number
     is_password: bool
     is_code: bool
+    size: int  # characters of the word
 
 
 class Matches:
@@ -372,7 +397,11 @@ class _Surroundings:
         if around not in self._of_words:
             self._of_words[around] = self._classified(at)
         cue = self._of_words[around]
-        return None if cue is None else _Cue(at, cue.points, cue.code_points, cue.is_password, cue.is_code)
+        return (
+            None
+            if cue is None
+            else _Cue(at, cue.points, cue.code_points, cue.is_password, cue.is_code, cue.size)
+        )
 
     def _classified(self, at: int) -> _Cue | None:
         text = self._text
@@ -395,6 +424,7 @@ class _Surroundings:
         )
         is_lock = is_code or (
             _OF_LOCK.match(text, at) is not None
+            and _NO_LOCK.match(text, at) is None
             and _PLACE.search(text, max(0, at - _CHARS_OF_PLACE), at) is None
         )
         points = (
@@ -409,7 +439,13 @@ class _Surroundings:
             else 0
         )
         code_points = _LOCK if is_lock else _PASSWORD if is_password else 0
-        return _Cue(at, points, code_points, is_password, is_code) if points or code_points else None
+        if not points and not code_points:
+            return None
+        size = max(
+            (match.end() - at for pattern in (_OF_CODE_WORD, _OF_LOCK) if (match := pattern.match(text, at))),
+            default=0,
+        )
+        return _Cue(at, points, code_points, is_password, is_code, size)
 
 
 def _is_told(text: str, value: SecretCandidate, near: _Surroundings) -> bool:
@@ -432,6 +468,8 @@ def _is_told(text: str, value: SecretCandidate, near: _Surroundings) -> bool:
         return False
     speaker = _SPEAKER_FIRST.match(before)
     spoken = speaker.end() if speaker else 0
+    if value.grade == "digits" and spoken == len(before) and _IN_EAST.search(before) is not None:
+        spoken = 0
     if spoken > len(before) - _CHARS_OF_NOUN and _OF_NETWORK.search(before) is not None:
         spoken = 0
     return not near.is_other(before[spoken:][-_CHARS_OF_NOUN:])
@@ -453,6 +491,8 @@ def _has_points(text: str, value: SecretCandidate, near: _Surroundings, before: 
     line = start - len(before)
     is_code = value.grade == "digits"
     told = near.told(before[-_CHARS_OF_TELLING:])
+    if told < _TOLD and _TYPED_BEHIND.match(text, end) is not None:
+        told = _TOLD
     ends = _ENDS.match(text, end) is not None
     points, best = _OF_GRADE[value.grade], 0
     has_cue = False
@@ -478,7 +518,10 @@ def _has_points(text: str, value: SecretCandidate, near: _Surroundings, before: 
     if points >= _NEEDED:
         return True
     may_be_told = points >= _NEEDED - _WITH_USER and (has_cue or behind or value.has_sign)
-    return bool(may_be_told) and near.has_user(before[-_CHARS_OF_USER:])
+    if not may_be_told:
+        return False
+    is_east = _IN_EAST.search(text, line, till) is not None
+    return near.has_user(before[-_CHARS_OF_USER:]) or (is_east and _KNOWN_USER.search(before) is not None)
 
 
 def _most_of_cue(value: SecretCandidate, cue: _Cue, *, told: int, ends: bool) -> int:
@@ -536,11 +579,22 @@ def _may_be_code(value: SecretCandidate, cue: _Cue, between: str, *, told: int) 
         or "_" in between
     ):
         return False
-    if _OF_ERRORS.search(between) or (told < _TOLD and secret_candidates.is_year(plain)):
+    if _OF_ERRORS.search(between, cue.size) or (told < _TOLD and secret_candidates.is_year(plain)):
+        return False
+    # Numbers of doors, prices and years are told by a particle, too.
+    if told < _TOLD and _HOTLINE.fullmatch(plain) is not None:
+        return False
+    is_weakly_told = told < _TOLD or _PARTICLE.search(between) is not None
+    if is_weakly_told and (
+        plain.endswith("000" if len(plain) > _DIGITS_OF_PRICE else "00")
+        or (_PARTICLE.search(between) and secret_candidates.is_year(plain))
+    ):
+        return False
+    if not cue.is_code and _OF_NUMBER.search(between) is not None:
         return False
     if not cue.code_points or (cue.is_password and not cue.is_code and not 6 <= len(plain) <= 8):
         return False
-    if len(plain) < 4 and "lock" not in between[:8].lower():
+    if len(plain) < 4 and "lock" not in between[:8].lower() and value.said.isdecimal():
         return False
     if not cue.is_code and not cue.is_password and _DATE.fullmatch(plain) is not None:
         return False
