@@ -252,6 +252,8 @@ def embedded_part(text: str, first: int, last: int) -> str:
     speaks. In a transcript, whoever a turn names after its header speaks.
     """
     begin = text.rfind("\n", 0, first) + 1
+    if begin == first:
+        return text[first:last]
     named = begin + len(header_in(text[begin:first]))
     speaker = _SPEAKER.match(text, named, first) or _SPEAKER.match(text, begin, first)
     if speaker is None or any(word[0].islower() for word in speaker[1].split()):

@@ -1,7 +1,7 @@
 """The context of a chunk: the title of its document, the headings above it, and the date of the note."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import date
 from pathlib import PurePosixPath
 
@@ -108,10 +108,12 @@ def day_names(day: date, text: str) -> tuple[str, str]:
     return day.isoformat(), f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
-def context_of(title: str, headings: Iterable[Heading], dates: Iterable[str]) -> str:
+def context_of(title: str, headings: Iterable[Heading], dates: Collection[str]) -> str:
     """Return the context line of a chunk: title, the headings above it, the date."""
     above = [words for _, words in headings if words != title]
     place = " > ".join([title, *above[-3:]])
+    if not dates:
+        return cut(place, _CONTEXT_CHARS)
     place_words = set(_WORD.findall(place))
     new = ", ".join(day for day in dates if not place_words.issuperset(_WORD.findall(day)))
     return cut(f"{place} ({new})" if new else place, _CONTEXT_CHARS)

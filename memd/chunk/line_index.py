@@ -3,7 +3,7 @@
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import msgspec
 
@@ -61,7 +61,8 @@ def page_of(document: Document, front: int, room: ChunkSize, overlap: int) -> Li
     numbers: Sequence[int] = range(1, len(texts) + 1)
     marks: bytes = bytes(_marks(document, front))
     costs = _running(texts, room)
-    long = [line for line in range(len(texts)) if costs[line + 1] - costs[line] > room.most]
+    most = room.most
+    long = [line for line, (before, after) in enumerate(pairwise(costs)) if after - before > most]
     pieces = None
     if long:
         texts, numbers, marks, pieces = _divided(texts, costs, marks, long, room, overlap)

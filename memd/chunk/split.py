@@ -117,15 +117,16 @@ def parts_of(text: str) -> tuple[Span, ...]:
 def _units(text: str) -> list[tuple[int, int, int]]:
     """Return the non-blank lines, long ones by sentence: (begin, end, width)."""
     found: list[tuple[int, int, int]] = []
+    width_of = len if text.isascii() else width
     for line in _LINE.finditer(text):
-        size = width(line[0])
+        size = width_of(line[0])
         if size <= MOST_PART_WIDTH:
             found.append((*line.span(), size))
             continue
         begin = line.start()
         for mark in _BETWEEN_SENTENCES.finditer(text, *line.span()):
-            found.append((begin, mark.start(), width(text[begin : mark.start()])))
+            found.append((begin, mark.start(), width_of(text[begin : mark.start()])))
             begin = mark.end()
         if begin < line.end():
-            found.append((begin, line.end(), width(text[begin : line.end()])))
+            found.append((begin, line.end(), width_of(text[begin : line.end()])))
     return found

@@ -221,7 +221,7 @@ def _replace_chunks(
     fresh: list[Chunk] = []
     dated: dict[ChunkId, Seconds] = {}
     for chunk in chunks:
-        same = before[chunk.hash, chunk.text]
+        same = before.get((chunk.hash, chunk.text)) if before else None
         if same:
             chunk_id, seconds_before = same.popleft()
             if seconds_before != _seconds(chunk):

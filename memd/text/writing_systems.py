@@ -32,15 +32,14 @@ def scripts(text: str) -> dict[str, float]:
     if text.isascii():
         return {"LATIN": 1.0} if any(map(str.isalpha, text)) else {}
     units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), "<u2")
-    numbers = _number_of[units]
-    if (numbers == _UNKNOWN).any():
-        for unit in set(units[numbers == _UNKNOWN].tolist()):  # np.unique would import numpy.ma
+    counts = np.bincount(_number_of[units], minlength=_UNKNOWN + 1).tolist()
+    if counts[_UNKNOWN]:
+        for unit in set(units[_number_of[units] == _UNKNOWN].tolist()):  # np.unique would import numpy.ma
             script = _script_of(chr(unit))
             _number_of[unit] = (
                 _NUMBERS[script] if script in _NUMBERS else _NUMBERS.setdefault(script, next(_NEXT))
             )
-        numbers = _number_of[units]
-    counts = np.bincount(numbers, minlength=_UNKNOWN).tolist()
+        counts = np.bincount(_number_of[units], minlength=_UNKNOWN + 1).tolist()
     sizes = {
         script: counts[number] / (1 if script in _WITHOUT_SPACES else _LETTERS_OF_A_WORD)
         for script, number in _NUMBERS.copy().items()
