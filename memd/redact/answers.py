@@ -4,7 +4,7 @@ import re
 
 from memd.redact import secret_values
 from memd.redact.rule import Rule, Span
-from memd.redact.secret_words import SECRET_WORDS, either
+from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
 _WORDS = SECRET_WORDS.answers
 _NAME = r"(?-i:[A-ZÀ-ÞА-ЯЁ])[^\W\d_][\w'’-]{1,24}(?:[ ](?-i:[A-ZÀ-ÞА-ЯЁ])[\w'’-]{1,24}){0,2}"
@@ -32,10 +32,13 @@ def _answered(text: str, at: int) -> Span | None:
     return None if is_none else match.span("secret")
 
 
-# A word that somebody says on the telephone: "my magic word for the phone bank is marmalade".
+# A word that somebody says on the telephone or at a door: "my magic word for the phone bank is marmalade", "the duress word, ours is pomelo".
+
+_COMES_ALOUD = rf"(?:(?:[,.;]|[ ][–—-])?[ ](?:{either(_WORDS.then_said)})(?:[ ]:)?[ ]{{1,2}}|[ ]?[:：=][ ]{{0,3}}|[ ](?:is|was|ist|war|lautet|est|es|é|è|to|is|это|är)[ ]{{1,2}}|[是为は]|[ ][–—-][ ]|[ ](?=[\"“„«「]|(?<!\w)['‘]))"
 _SAID_ALOUD = re.compile(
-    rf"(?:{either(_WORDS.words)})(?:[ ](?:for|with|at|of|bei|für|der|de|del|para|du|di|da|для|от|в)[ ][^\n:：=.,;!?\"“]{{2,40}}?)?"
-    rf"(?:[ ]?[:：=]|[ ](?:is|was|ist|lautet|est|es|é|è)(?=[ ])|[是为は])[ ]{{0,3}}[\"“„«「'‘]?(?P<secret>[^\W\d_]{{4,24}}|[一-鿿]{{2,8}})[\"”“»」'’]?(?=[,;.，。；、](?!\w)|[ \t]{{0,4}}(?:\n|\Z))",
+    rf"(?:{either(_WORDS.words)})(?:[^\n:：=.;!?\"“„«]{{0,50}}?){_COMES_ALOUD}"
+    r"(?:[\"“„«「'‘](?P<quoted>[^\n\"“”„«»「」'‘’:=]{3,40})[\"”“»」'’]"
+    r"|(?P<secret>[^\W\d_]{4,24}(?:-[^\W\d_]{2,16}){0,4}|(?-i:[A-ZÀ-ÞА-ЯЁ][^\W\d_]{2,16})(?:[ ](?-i:[A-ZÀ-ÞА-ЯЁ][^\W\d_]{2,16})){1,2}|[一-鿿]{2,8})(?=[,;.，。；、)!(](?!\w)|[ ][(–—-]|[ \t]{0,4}(?:\n|\Z)))",
     re.IGNORECASE,
 )
 
@@ -46,14 +49,79 @@ def _said_aloud(text: str, at: int) -> Span | None:
     )
     if match is None:
         return None
-    said = match["secret"].lower()
-    is_none = (
-        said in secret_values.HARMLESS_WORDS
-        or said in _WORDS.no_words
-        or said in SECRET_WORDS.plain.function_words
+    group = "secret" if match["quoted"] is None else "quoted"
+    return match.span(group) if _may_be_said(match[group], quoted=group == "quoted") else None
+
+
+def _may_be_said(said: str, *, quoted: bool) -> bool:
+    """Return whether words may be an answer: they say nothing of it, and without quotes they are neither a participle nor an adverb."""
+    words = said.lower().split()
+    return not (
+        not words
+        or not {said.lower(), *words[:1]}.isdisjoint(secret_values.HARMLESS_WORDS)
+        or words[0] in _WORDS.no_words
+        or words[0] in _WORDS.asks
+        or (len(words) == 1 and words[0] in SECRET_WORDS.plain.function_words)
+        or (not quoted and len(words) == 1 and said.islower() and secret_values.is_participle(said))
         or secret_values.is_about_passwords(said)
+        or secret_values.is_reference(said)
     )
-    return None if is_none else match.span("secret")
+
+
+# What a form asks to be remembered: "memorable place = Whitby Harbour", "Favourite teacher? they expect 'Dunstan'".
+_CAPITALS = r"(?-i:[A-ZÀ-ÞА-ЯЁ])[\w'’.-]{1,24}(?:[ ](?:(?:of|the|de|la|von|van|di)[ ])?(?-i:[A-ZÀ-ÞА-ЯЁ])[\w'’.-]{0,24}){0,3}"
+_REMEMBERED = re.compile(
+    rf"(?:(?P<sure>{either(_WORDS.remembered)})|{either(_WORDS.perhaps_remembered)})(?![a-z])(?P<between>[^\n:=.;!]{{0,60}}?)"
+    rf"(?:[ ]?(?:[:=]|[?])[ ]{{0,2}}(?:{either(_WORDS.then_said)})?[ ]{{0,2}}|[ ](?:is|was)[ ]{{1,2}}|[ ][–—-][ ]|[, ][ ]?(?:{either(_WORDS.then_said)})[ ]{{1,2}})"
+    rf"(?:[\"“'‘](?P<quoted>[^\n\"“”'‘’:=]{{2,40}})[\"”'’]|(?P<secret>{_CAPITALS}))(?![\w:=])",
+    re.IGNORECASE,
+)
+_FOR_LOGIN = re.compile(rf"(?<![a-z])(?:{either(_WORDS.for_login)})", re.IGNORECASE)
+
+
+def _remembered(text: str, at: int) -> Span | None:
+    match = None if text[at - 1 : at].isalpha() else _REMEMBERED.match(text, at)
+    if match is None:
+        return None
+    group = "secret" if match["quoted"] is None else "quoted"
+    if not _may_be_said(match[group], quoted=group == "quoted"):
+        return None
+    begin = text.rfind("\n", max(0, at - 60), at) + 1 or max(0, at - 60)
+    end = text.find("\n", match.end(), match.end() + 60)
+    end = min(len(text), match.end() + 60) if end < 0 else end
+    is_one = (
+        match["sure"] is not None
+        or _FOR_LOGIN.search(text, begin, match.start(group)) is not None
+        or _FOR_LOGIN.search(text, match.end(), end) is not None
+    )
+    return match.span(group) if is_one else None
+
+
+# "I named the cat Mirabelle, so that's what I put for 'first pet' at the bank".
+_NAMED = re.compile(
+    r"(?:named|called|call|name[ ](?:is|was)|was[ ]called)[ ](?:(?:the|my|our|him|her|it|a)[ ](?:[a-z]{3,12}[ ])?)?(?P<secret>[A-ZÀ-Þ][\w'’-]{2,24})(?=[ ,])[^\n]{0,70}\Z"
+)
+_PUT = re.compile(r"(?:put|wrote|answer|gave|used|use|typed|chose|picked)(?![a-z])", re.IGNORECASE)
+
+
+def _named_before(text: str, at: int) -> Span | None:
+    left = text.rfind("\n", max(0, at - 130), at) + 1 or max(0, at - 130)
+    match = _NAMED.search(text[left:at])
+    if match is None or _PUT.search(match[0]) is None:
+        return None
+    return left + match.start("secret"), left + match.end("secret")
+
+
+# "Sicherheitsfrage: Straße meiner Kindheit, Amselgrund": what is asked for between the label and the answer.
+_ASKED_BETWEEN = re.compile(
+    rf"(?:{either(_WORDS.questions)})[^\n:：=?？!.;]{{0,40}}[:：=][ ][^\n:：=?？!.;,\"]{{4,50}}(?:[,→]|[ ][–—-])[ ][\"“„«']?(?P<secret>{_NAME})[\"”»']?[.]?[ \t]{{0,4}}(?=\n|\Z)",
+    re.IGNORECASE,
+)
+
+
+def _asked_between(text: str, at: int) -> Span | None:
+    match = _ASKED_BETWEEN.match(text, at)
+    return match.span("secret") if match is not None and _may_be_said(match["secret"], quoted=False) else None
 
 
 # 秘密の質問「母の旧姓」の答えはいわさき: the question in brackets, and the answer behind a word for it.
@@ -74,8 +142,16 @@ def _of_question(text: str, at: int) -> Span | None:
 
 
 RULES = (
-    Rule("word-said-aloud", "password", _WORDS.words, _said_aloud),
+    Rule("word-said-aloud", "password", without_longer(_WORDS.words), _said_aloud),
+    Rule(
+        "answer-remembered",
+        "password",
+        without_longer((*_WORDS.remembered, *_WORDS.perhaps_remembered)),
+        _remembered,
+    ),
+    Rule("answer-named-before", "password", _WORDS.question_of, _named_before),
+    Rule("answer-asked-between", "password", _WORDS.questions, _asked_between),
     Rule("answer-in-sentence", "password", _WORDS.questions, _of_question),
     Rule("answer-abroad", "password", ("first pet", *_WORDS.people, *_WORDS.questions), _answered),
 )
-"""Answers behind a colon, in a sentence, and words that are said on the telephone."""
+"""Answers behind a colon, in a sentence, what is remembered, and words that are said on the telephone."""

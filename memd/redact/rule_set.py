@@ -10,6 +10,7 @@ from memd.redact import (
     authenticator_seeds,
     codes_in_words,
     command_line,
+    given_to_programs,
     headers,
     keys_in_sentences,
     line_below,
@@ -18,6 +19,7 @@ from memd.redact import (
     lock_codes_other_languages,
     login_codes,
     logins,
+    made_up_passwords,
     passphrases,
     password_columns,
     pinyin_passwords,
@@ -32,6 +34,7 @@ from memd.redact import (
     token_formats,
     tool_output,
     turns_later,
+    typed_codes,
     urls,
     user_pairs,
     wallets,
@@ -78,6 +81,7 @@ _RULES_AND_REASONS: tuple[tuple[tuple[Rule, ...], str], ...] = (
         lock_codes_by_form.RULES,
         "a number in the form of a code beside a lock, or behind a verb for opening it",
     ),
+    (typed_codes.RULES, "a code as it is typed, drawn or turned, beside what it opens"),
     (passphrases.RULES, "words as a passphrase has them, behind a label"),
     (codes_in_words.RULES, "a code in words, behind a word for codes"),
     (
@@ -87,8 +91,10 @@ _RULES_AND_REASONS: tuple[tuple[tuple[Rule, ...], str], ...] = (
     (line_below.RULES, "a value alone on the line below its label"),
     (turns_later.RULES, "a turn that says nothing else, after one that asked for it"),
     (command_line.RULES, "an argument of a command that is a password or a token"),
+    (given_to_programs.RULES, "what a program is given in a place for a secret"),
     (tool_output.RULES, "a place that a tool, a device or an export has for a secret"),
     (keys_in_sentences.RULES, "a key that its sentence tells"),
+    (made_up_passwords.RULES, "words put together as in a password, beside a remark on one"),
     (secrets_in_context.RULES, "a value that the words around it tell"),
 )
 RULES = tuple(rule for rules, _ in _RULES_AND_REASONS for rule in rules)

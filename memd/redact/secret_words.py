@@ -97,7 +97,12 @@ class AnswerWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asks: frozenset[str]
     asks_joined: tuple[str, ...]
     words: tuple[str, ...]
+    then_said: tuple[str, ...]
     no_words: frozenset[str]
+    remembered: tuple[str, ...]
+    perhaps_remembered: tuple[str, ...]
+    for_login: tuple[str, ...]
+    question_of: tuple[str, ...]
 
 
 class LockWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -129,6 +134,27 @@ class SpokenNumbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     says: tuple[str, ...]
 
 
+class MadeUpWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Remarks beside passwords that are not named, for memd.redact.made_up_passwords."""
+
+    cues: tuple[str, ...]
+    weak_cues: tuple[str, ...]
+    announces: tuple[str, ...]
+    says: tuple[str, ...]
+    others: tuple[str, ...]
+    things: frozenset[str]
+    before_names: tuple[str, ...]
+
+
+class TypedCodeWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Words near codes that stand apart, are written as words, or are turned, for memd.redact.typed_codes."""
+
+    codes: tuple[str, ...]
+    locks: tuple[str, ...]
+    aloud: tuple[str, ...]
+    others: tuple[str, ...]
+
+
 class BelowWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Labels of what stands on the line below them, for memd.redact.line_below and turns_later."""
 
@@ -157,6 +183,8 @@ class SecretWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answers: AnswerWords
     lock_codes: LockWords
     spoken_numbers: SpokenNumbers
+    typed_codes: TypedCodeWords
+    made_up: MadeUpWords
     below: BelowWords
 
 
