@@ -252,4 +252,5 @@ def joined_candidates(reader: ChunkReader, found: HybridResults) -> tuple[Candid
     every = Candidates(
         ids, facts.kinds, facts.times, r, cosine, share, within, np.full(len(ids), np.nan), none, none, none
     )
-    return every.some(np.flatnonzero(vector_matrix.lookup(found.asked.kinds)[facts.kinds])), is_whole
+    is_visible = vector_matrix.lookup(found.asked.kinds)[facts.kinds]
+    return every if is_visible.all() else every.some(is_visible.nonzero()[0]), is_whole

@@ -65,7 +65,6 @@ def order_candidates(
     """
     asked, vectors = hybrid.asked, hybrid.vectors
     found, is_whole = joined_candidates(reader, hybrid)
-    examined: Candidates = found
     parts: Mapping[ChunkId, ClosestPart] = {}
     if isinstance(vectors, VectorResults):
         first = _fused(found, hybrid, settings).order(reader.places, EXAMINED, sets=(STRONGEST, EXAMINED))
@@ -74,8 +73,10 @@ def order_candidates(
         found = _with_parts_and_scripts(reader, found, first, asked.query, parts)
         if hybrid.expanded is not None:
             found = _with_expanded_shares(reader, found, first, hybrid.expanded)
-        examined = found.some(first[:STRONGEST])
-    strongest = float(strength(examined, hybrid.calibration or Calibration()).max(initial=0.0))
+    strengths = strength(found, hybrid.calibration or Calibration())
+    if isinstance(vectors, VectorResults):
+        strengths = strengths[first[:STRONGEST]]
+    strongest = float(strengths.max(initial=0.0))
     evidence = AnswerEvidence(strongest, _held(hybrid.keywords, settings), bool(found.within.any()))
     fused = _fused(found, hybrid, settings)
     # Independent of min_score up to WORTH_READING, so that a higher min_score only drops hits.
@@ -120,9 +121,12 @@ def _with_parts_and_scripts(
     parts: Mapping[ChunkId, ClosestPart],
 ) -> Candidates:
     """Return the candidates with the closest parts and the scripts of the rows `first`."""
-    ids: list[ChunkId] = found.ids[first].tolist()
-    part_of, foreign_of = found.part.copy(), found.foreign.copy()
+    foreign_of = found.foreign.copy()
     foreign_of[first] = reader.foreign(found.ids[first], scripts(asked.embed_text))
+    if not parts:
+        return msgspec.structs.replace(found, foreign=foreign_of)
+    ids: list[ChunkId] = found.ids[first].tolist()
+    part_of = found.part.copy()
     part_of[first] = [parts[one].cosine if one in parts else np.nan for one in ids]
     closest = {row: parts[one].span for row, one in zip(first.tolist(), ids, strict=True) if one in parts}
     return msgspec.structs.replace(found, part=part_of, foreign=foreign_of, closest=closest)

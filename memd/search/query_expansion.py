@@ -74,8 +74,8 @@ class Expansion(msgspec.Struct, frozen=True):
             held: Whether each term is held by each text, shape (terms, texts).
         """
         needed = np.zeros((len(self.forms), len(self.terms)), np.float32)
-        for number, form in enumerate(self.forms):
-            needed[number, form] = 1.0
+        of_forms = np.repeat(np.arange(len(self.forms)), list(map(len, self.forms)))
+        needed[of_forms, list(chain.from_iterable(self.forms))] = 1.0
         has_form = needed @ held.astype(np.float32) == needed.sum(axis=1)[:, None]
         has_word = np.logical_or.reduceat(has_form, self.first, axis=0)
         often = has_word.sum(axis=1)

@@ -552,8 +552,11 @@ class Database:
         Raises:
             StoreUnavailable, StoreDamaged, StoreClosed: instead of the original errors.
         """
-        with self._checking_refusals(), mapped_errors(self.file):
+        try:
             yield
+        except Exception:
+            with self._checking_refusals(), mapped_errors(self.file):
+                raise
 
     @contextlib.contextmanager
     def _checking_refusals(self) -> Iterator[None]:

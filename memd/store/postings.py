@@ -10,7 +10,8 @@ character or a number: questions in CJK scripts consist of such pairs. Other phr
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import chain, compress, pairwise
+from functools import lru_cache
+from itertools import chain, compress, islice, pairwise
 from typing import Any
 
 import apsw
@@ -137,19 +138,9 @@ class TermReader:
 
     def keys_of(self, phrases: Sequence[str]) -> list[np.uint64 | None]:
         """Return the keys of phrases; None for a phrase that is not a term."""
-        words = [words_of(phrase) for phrase in phrases]
+        words = [_words(phrase) for phrase in phrases]
         stems = iter(self._stems(chain.from_iterable(words)))
-        # A one-word phrase is padded with 0, which pairs with no word.
-        keys = np.array(
-            [([_key(next(stems)) for _ in some] + [0, 0])[:2] for some in words], np.uint64
-        ).reshape(-1, 2)
-        first, second = keys.T
-        pairs, are_pairs = _paired(first, second), _are_pairs(first, second)
-        found: list[np.uint64 | None] = []
-        for number, some in enumerate(words):
-            is_pair = len(some) == 2 and are_pairs[number]
-            found.append(pairs[number] if is_pair else first[number] if len(some) == 1 else None)
-        return found
+        return [_key_of_term(tuple(islice(stems, len(some)))) for some in words]
 
     def keys_of_words(self, words: Sequence[str]) -> Keys:
         """Return the keys of single words, normalised by fts_text."""
@@ -245,6 +236,20 @@ def _class_of(stem: str) -> int:
 def _key(stem: str) -> int:
     kind = _class_of(stem)
     return (hash(stem) & 0xFFFFFFFFFFFFFFFF) >> 2 << 2 | kind
+
+
+@lru_cache(maxsize=1 << 13)  # many questions and synonyms have the same terms; half a MB
+def _words(phrase: str) -> tuple[str, ...]:
+    return tuple(words_of(phrase))
+
+
+@lru_cache(maxsize=1 << 13)
+def _key_of_term(stems: tuple[str, ...]) -> np.uint64 | None:
+    """Return the key of a term; None: these words are no term."""
+    keys = np.array([_key(one) for one in stems], np.uint64)
+    if len(keys) == 2 and _are_pairs(keys[:1], keys[1:]).all():
+        keys = _paired(keys[:1], keys[1:])
+    return keys[0] if len(keys) == 1 else None
 
 
 def _are_pairs(first: Keys, second: Keys) -> NDArray[np.bool_]:
@@ -460,8 +465,8 @@ class Postings(msgspec.Struct, frozen=True):
             sought = (rows[here] - segment.first).astype(np.uint16)
             if not len(sought) or not len(segment.keys):
                 continue
-            at = np.minimum(np.searchsorted(segment.keys, wanted), len(segment.keys) - 1)
-            found = np.flatnonzero(segment.keys[at] == wanted)
+            at = np.minimum(segment.keys.searchsorted(wanted), len(segment.keys) - 1)
+            found = (segment.keys[at] == wanted).nonzero()[0]
             bounds = segment.starts[at[found]].tolist(), segment.starts[at[found] + 1].tolist()
             for n, start, end in zip(found.tolist(), *bounds, strict=True):
                 of_term = segment.rows[start:end]
@@ -497,7 +502,7 @@ class Postings(msgspec.Struct, frozen=True):
         rows: list[NDArray[Any]] = []
         counts: list[NDArray[Any]] = []
         for segment in self.segments:
-            at = int(np.searchsorted(segment.keys, key))
+            at = int(segment.keys.searchsorted(key))
             if at < len(segment.keys) and segment.keys[at] == key:
                 start, end = segment.starts[at], segment.starts[at + 1]
                 some = segment.rows[start:end].astype(np.uint32)
@@ -519,8 +524,8 @@ class Postings(msgspec.Struct, frozen=True):
         for segment in self.segments:  # in the order of rows
             if not len(segment.keys):
                 continue  # of chunks without a word
-            at = np.minimum(np.searchsorted(segment.keys, keys), len(segment.keys) - 1)
-            for number in np.flatnonzero(segment.keys[at] == keys).tolist():
+            at = np.minimum(segment.keys.searchsorted(keys), len(segment.keys) - 1)
+            for number in (segment.keys[at] == keys).nonzero()[0].tolist():
                 start, end = segment.starts[at[number]], segment.starts[at[number] + 1]
                 chunks = found.get(number, [])
                 left = most - len(chunks)
@@ -645,7 +650,7 @@ def _top(scores: Doubles, limit: int) -> Ints:
     whole = len(scores) // _BLOCK * _BLOCK
     largest = np.append(scores[:whole].reshape(-1, _BLOCK).max(axis=1), scores[whole:].max(initial=0.0))
     least = float(np.partition(largest, -limit)[-limit]) if len(largest) > limit else 0.0
-    rows = np.flatnonzero(scores >= least if least > 0 else scores > 0)
+    rows = (scores >= least if least > 0 else scores > 0).nonzero()[0]
     return rows if len(rows) <= limit else rows[np.lexsort((rows, -scores[rows]))[:limit]]
 
 

@@ -72,7 +72,7 @@ class MatrixBlock(msgspec.Struct, frozen=True):
         if ids[-1] < chunk_ids.min(initial=ids[-1] + 1) or ids[0] > chunk_ids.max(initial=ids[0] - 1):
             return nowhere
         # Of several rows of one chunk, only the last one may be alive.
-        at = np.maximum(np.searchsorted(ids, chunk_ids, side="right") - 1, 0)
+        at = np.maximum(ids.searchsorted(chunk_ids, side="right") - 1, 0)
         rows = at if order is None else order[at]
         return rows, (self.ids[rows] == chunk_ids) & (self.kinds[rows] != DEAD)
 
@@ -525,7 +525,7 @@ def _smallest(far: NDArray[Any], ids: NDArray[np.int64], limit: int) -> NDArray[
     if len(far) <= limit:
         return np.arange(len(far))
     border = np.partition(far, limit - 1)[limit - 1]
-    less, equal = np.flatnonzero(far < border), np.flatnonzero(far == border)
+    less, equal = (far < border).nonzero()[0], (far == border).nonzero()[0]
     equal = equal[np.argsort(ids[equal])]
     return np.concatenate((less, equal[: limit - len(less)]))
 
@@ -534,7 +534,7 @@ def places_among(ascending: Ids, ids: Ids) -> tuple[NDArray[np.intp], NDArray[np
     """Return the positions of ids in an ascending array, and whether each is in it."""
     if not len(ascending):
         return np.zeros(len(ids), np.intp), np.zeros(len(ids), np.bool_)
-    at = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
+    at = np.minimum(ascending.searchsorted(ids), len(ascending) - 1)
     return at, ascending[at] == ids
 
 
@@ -588,4 +588,4 @@ def _rows_of(rows: Rows, chunk_ids: Ids) -> Iterator[tuple[NDArray[np.intp], Mat
     for part in rows.parts:
         at, is_here = part.rows_of(chunk_ids)
         if is_here.any():
-            yield np.flatnonzero(is_here), part, at[is_here]
+            yield is_here.nonzero()[0], part, at[is_here]
