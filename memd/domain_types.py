@@ -288,7 +288,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     terms: tuple[str, ...] = ()  # terms of the question that the window contains
     places: Mapping[str, tuple[int, ...]] = {}  # term -> lines of the window on which it begins
     window: tuple[int, int] | None = None  # lines of the snippet, or of what the snippet would have been
-    chosen: str | None = None  # why this window was chosen: whole | terms | part | beginning | rest
+    chosen: str | None = (
+        None  # why this window was chosen: whole | terms | part | synonyms | beginning | rest
+    )
     # Why it is no hit: min_score | duplicate | overlap | joined | max_results; None: it is one.
     cut: str | None = None
     others: tuple[int, ...] = ()  # places of the candidates that show its text or some of its lines already
@@ -330,5 +332,6 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     max_results: int = 0
     by_words: int = 0  # candidates found by keywords
     by_meaning: int = 0  # candidates found by vectors
+    by_synonyms: int = 0  # candidates without a vector, found by synonyms and translations
     considered: int = 0  # all candidates
     candidates: tuple[Candidate, ...]

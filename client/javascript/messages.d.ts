@@ -539,6 +539,8 @@ export interface Explanation {
   by_words: number;
   /** candidates that vectors proposed */
   by_meaning: number;
+  /** candidates without a vector that synonyms and translations proposed */
+  by_synonyms: number;
   /** candidates in all */
   considered: number;
   /** subtracted from each closeness: three quarters of how much closer the query is to the index as a whole than is usual */
@@ -588,7 +590,7 @@ export interface ExplainedHit {
   by_words: number;
   /** each term with the lines of the window that it begins on */
   places: Record<string, number[]>;
-  /** why this window: `whole` chunk, `terms` (the lines with most of them), `part` (the one that is closest in meaning), `beginning`, `rest` (what others do not show) */
+  /** why this window: `whole` chunk, `terms` (the lines with most of them), `part` (the one that is closest in meaning), `synonyms` (the lines with most of these), `beginning`, `rest` (what others do not show) */
   chosen: string | null;
   /** places of candidates that show the same text, or some of its lines */
   others: number[];
@@ -596,7 +598,7 @@ export interface ExplainedHit {
   owed: boolean;
   /** 0 to 1, how much of it is written in other scripts than the query */
   foreign: number;
-  /** 0 to 1, how much of the query's words it contains as they are, as synonyms or translated; a word weighs more that few of the candidates contain. 0 also where it was not looked for: of the hundred best it is */
+  /** 0 to 1, how much of the query's words it contains as they are, as synonyms or translated; a word weighs more that few of the candidates contain or, where the chunk has no vector, few of all chunks. 0 also where it was not looked for: of the hundred best it is, and of what has no vector */
   expanded: number;
   /** what of `expanded` synonyms and translations add */
   alternatives: number;

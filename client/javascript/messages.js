@@ -411,6 +411,7 @@ const PARTS = {
       "max_results": 0,
       "by_words": 0,
       "by_meaning": 0,
+      "by_synonyms": 0,
       "considered": 0,
       "background": 0.0,
       "share_taken": 0.0,

@@ -335,7 +335,7 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     meaning: float = 0.0  # contribution of its vectors to the score
     by_words: float = 0.0  # contribution of its words to the score
     places: dict[str, list[int]] = {}  # term -> lines of the window on which it begins
-    # Why this window: whole | terms | part | beginning | rest (not shown by `others`).
+    # Why this window: whole | terms | part | synonyms | beginning | rest (not shown by `others`).
     chosen: str | None = None
     others: list[int] = []  # places of the candidates that show the same text, or some of its lines
     owed: bool = False  # ranked before better ones, because two hits of the other source precede it
@@ -359,7 +359,7 @@ class Explanation(WireMessage, frozen=True):
     each in a transcript), or its cosine if it has no part, or assumed_cosine if it has no cosine. meaning is vector_share x (closeness -
     background - a) / (b - a), at least 0, with [a, b] = calibration. by_words is text_share x .8 x share; to
     share is added (1 - foreign) x .5 x alternatives and, if it is more than 0, foreign x (the lesser of 1 and
-    share_taken + .5 x expanded, less share). Both are multiplied by 1.25 + .25 x within for a candidate that is of_time. min_score cuts candidates with a lower score.
+    share_taken + .5 x expanded, or .8 x expanded where nothing was compared, less share). Both are multiplied by 1.25 + .25 x within for a candidate that is of_time. min_score cuts candidates with a lower score.
     """
 
     found: Found
@@ -378,6 +378,7 @@ class Explanation(WireMessage, frozen=True):
     max_results: int = 0
     by_words: int = 0  # candidates found by keywords
     by_meaning: int = 0  # candidates found by vectors
+    by_synonyms: int = 0  # candidates without a vector, found by synonyms and translations
     considered: int = 0  # all candidates
     background: float = 0.0  # subtracted from each cosine: how close the query is to the index as a whole
     share_taken: float = 0.0  # share of the query's words that text in another script is assumed to contain

@@ -223,9 +223,13 @@ class FoundTerm(msgspec.Struct, frozen=True):
         rows = whole.rows_without(gone, np.argsort(whole.chunk_ids, kind="stable"))
         return cls(whole.some(rows), kinds[rows])
 
+    def of_kinds(self, kinds: Collection[Kind]) -> Ids:
+        """Return the ascending ids of the chunks of files of some kinds."""
+        return self.postings.chunk_ids[lookup(kinds)[self.kinds]]
+
     def first(self, kinds: Collection[Kind], most: int) -> list[ChunkId]:
         """Return the first chunks of files of some kinds, at most `most`."""
-        ids: list[ChunkId] = self.postings.chunk_ids[lookup(kinds)[self.kinds]][:most].tolist()
+        ids: list[ChunkId] = self.of_kinds(kinds)[:most].tolist()
         return ids
 
 

@@ -133,6 +133,17 @@ class SharedReader:
             [places_among(found[term].postings.chunk_ids, chunk_ids)[1] for ((_, term),) in asked.phrases]
         )
 
+    @property
+    def chunks(self) -> int:
+        """See KeywordReader.chunks; known once anything was read."""
+        return self._state.chunks
+
+    def holders_of(self, terms: Sequence[str], kinds: Collection[Kind]) -> list[Ids]:
+        """See KeywordReader.holders_of."""
+        asked = self._single(terms)
+        found = self._postings(asked.terms, asked)
+        return [found[term].of_kinds(kinds) for ((_, term),) in asked.phrases]
+
     def _single(self, terms: Sequence[str]) -> AskedPhrases:
         """Return words and pairs of CJK characters, each as one term."""
         return AskedPhrases.of([self._terms.stems(term) for term in terms])

@@ -12,8 +12,9 @@ from memd.search import spelling
 from memd.search.fuse_scores import Candidates, background
 from memd.search.make_hits import IndexQuestion
 from memd.search.protocols import ChunkReader
-from memd.search.query import Query
+from memd.search.query import Query, with_synonyms
 from memd.search.query_expansion import Expansion, expansion
+from memd.search.synonyms_without_vectors import SynonymResults, synonyms_without_vectors
 from memd.store import vector_matrix
 from memd.store.disk_vectors import ListedVector
 from memd.store.embedding_cache import Space
@@ -73,12 +74,13 @@ class NoVectorResults(msgspec.Struct, frozen=True):
 
 
 class HybridResults(msgspec.Struct, frozen=True):
-    """The results of keywords and of vectors."""
+    """The results of keywords, of vectors, and of synonyms."""
 
     asked: IndexQuestion  # with the spelling of names that the index has
     keywords: KeywordResults
     vectors: VectorResults | NoVectorResults
     expanded: Expansion | None = None  # the question with synonyms and translations; None: these take no part
+    synonyms: SynonymResults | None = None  # None: none are looked for beyond the other candidates
 
     @property
     def calibration(self) -> Calibration | None:
@@ -114,15 +116,14 @@ def search_both(
     compared: ComparedVectors | NoVectorResults,
     settings: AgentSettings,
 ) -> HybridResults:
-    """Search by keywords and by vectors.
+    """Search by keywords, by vectors and, among texts without a vector, by synonyms.
 
     Raises:
         ReplacedVectors: the vectors on disk were replaced.
     """
     most = candidates_per_side(settings)
-    expanded = None
-    if not isinstance(compared, NoVectorResults) and settings.query.hybrid.enabled:
-        expanded = _expansion(asked.query)
+    takes_words = isinstance(compared, NoVectorResults) or settings.query.hybrid.enabled
+    expanded = _expansion(asked.query) if takes_words else None
     asked = _spelt(reader, asked, expanded)
     keywords = keyword_results(reader, asked, most)
     vectors = (
@@ -132,7 +133,16 @@ def search_both(
     )
     if isinstance(vectors, VectorResults) and not settings.query.hybrid.enabled:
         keywords = msgspec.structs.replace(keywords, matches={})
-    return HybridResults(asked, keywords, vectors, expanded if isinstance(vectors, VectorResults) else None)
+    if expanded is None:
+        return HybridResults(asked, keywords, vectors)
+    held = None
+    if isinstance(vectors, VectorResults) and isinstance(compared, ComparedVectors):
+        held = compared.held
+    synonyms = synonyms_without_vectors(reader, asked, expanded, most, held)
+    if synonyms is not None:
+        asked = msgspec.structs.replace(asked, query=with_synonyms(asked.query, expanded.synonyms))
+    takes_part = synonyms is not None or held is not None
+    return HybridResults(asked, keywords, vectors, expanded if takes_part else None, synonyms)
 
 
 def _expansion(asked: Query) -> Expansion | None:
@@ -141,7 +151,7 @@ def _expansion(asked: Query) -> Expansion | None:
         return None
     try:
         with timed_part("synonyms"):
-            return expansion(asked.embed_text)
+            return expansion(asked.text)
     except OSError:  # the thesaurus is read at the first search, and no file can be opened now
         return None
 
@@ -225,11 +235,12 @@ def _nearest(
 
 
 def joined_candidates(reader: ChunkReader, found: HybridResults) -> tuple[Candidates, bool]:
-    """Return the visible candidates of keywords and of vectors, and whether all of them are still there."""
-    matches, vectors = found.keywords.matches, found.vectors
+    """Return the visible candidates of keywords, vectors and synonyms, and whether all of them are still there."""
+    matches, vectors, synonyms = found.keywords.matches, found.vectors, found.synonyms
     by_words = np.fromiter(matches, np.int64, len(matches))
     near = np.array(found.near, np.int64)
-    ids = vector_matrix.distinct(np.concatenate((by_words, near)))
+    by_synonyms = np.empty(0, np.int64) if synonyms is None else synonyms.proposed
+    ids = vector_matrix.distinct(np.concatenate((by_words, near, by_synonyms)))
     r, share = np.full(len(ids), np.nan), np.zeros(len(ids))
     at = ids.searchsorted(by_words)
     r[at] = [match.r for match in matches.values()]
@@ -247,10 +258,21 @@ def joined_candidates(reader: ChunkReader, found: HybridResults) -> tuple[Candid
     is_there = facts.kinds != DEAD
     # While one index replaces another, its chunks are there a moment before its vectors.
     is_of_now = 2 * np.count_nonzero(is_there[ids.searchsorted(near)]) >= len(near)
-    is_whole = bool(is_there[at].all() and is_of_now)
+    is_whole = bool(is_there[at].all() and is_there[ids.searchsorted(by_synonyms)].all() and is_of_now)
     none = np.zeros(len(ids))
+    expanded, alternatives = (none, none) if synonyms is None else synonyms.shares.of(ids)
     every = Candidates(
-        ids, facts.kinds, facts.times, r, cosine, share, within, np.full(len(ids), np.nan), none, none, none
+        ids,
+        facts.kinds,
+        facts.times,
+        r,
+        cosine,
+        share,
+        within,
+        part=np.full(len(ids), np.nan),
+        foreign=none,
+        expanded=expanded,
+        alternatives=alternatives,
     )
     is_visible = vector_matrix.lookup(found.asked.kinds)[facts.kinds]
     return every if is_visible.all() else every.some(is_visible.nonzero()[0]), is_whole

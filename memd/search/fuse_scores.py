@@ -37,6 +37,9 @@ _AS_GOOD_AS = 2
 SYNONYMS = 0.5
 TRANSLATIONS = 0.5
 
+# The second weight if no candidate has a vector: nothing else tells then that a text in another script answers.
+TRANSLATIONS_ALONE = 0.8
+
 # The share of a question's mean cosine to the index that is subtracted from each cosine. The mean is computed as if
 # there were 20 more chunks at cosine `low`: in an index of a few chunks, the answers themselves would raise it.
 _USUAL = 0.75
@@ -190,7 +193,8 @@ class Fused(msgspec.Struct, frozen=True):
     time named in the question. A side without evidence for any candidate is left out. A chunk that has no vector yet gets the
     median closeness of the chunks that keywords found as well, so that a new text is neither favoured nor lost. To the
     share, SYNONYMS x what synonyms hold is added in the question's script; in another script, it is raised to that of similar
-    candidates in the question's script and TRANSLATIONS x what is held in any form, at most to 1.
+    candidates in the question's script and TRANSLATIONS x what is held in any form, at most to 1. If no candidate has a vector,
+    none is similar, and it is raised to TRANSLATIONS_ALONE x what is held.
     """
 
     candidates: Candidates
@@ -327,23 +331,36 @@ def fuse(
         known = np.sort(closeness[alike if alike.any() else has_vector])
         assumed = float((known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2)  # the median
         vector, text = _shares(weights) if has_words.any() or found.expanded.any() else (1.0, 0.0)
-    elif has_words.any():
+    elif has_words.any() or found.expanded.any():
         text = ALONE
     meaning = np.zeros(len(found))
     if assumed is not None:
         meaning = vector * calibration.of_all(np.where(has_vector, closeness, assumed) - usual)
-    taken = share_taken(meaning, found.share, found.foreign) if found.foreign.any() else 0.0
+    is_taken = assumed is not None and found.foreign.any()
+    taken = share_taken(meaning, found.share, found.foreign) if is_taken else 0.0
     is_of_time = found.within > 0
     factor = np.where(is_of_time, 1 + OF_TIME * (1 + found.within) / 2, 1.0)
-    share = found.share + (1 - found.foreign) * SYNONYMS * found.alternatives
-    towards = np.minimum(1.0, taken + TRANSLATIONS * found.expanded)
-    share += found.foreign * np.maximum(0.0, towards - found.share)
+    translations = TRANSLATIONS_ALONE if assumed is None else TRANSLATIONS
+    share = share_in_any_form(found, translations, taken)
     meaning, words = factor * meaning, factor * text * WORDS * share
     if asks_of_time_alone:
         # As much as any other candidate can have, whatever else the index holds and the filter lets through; twice as
         # much for what is of no other time, such as a note of the day before one of the whole month.
         meaning += np.where(is_of_time, (1 + found.within) * (calibration(1.0 - usual) + WORDS), 0.0)
     return Fused(found, meaning, words, vector, text, assumed, taken)
+
+
+def share_in_any_form(found: Candidates, translations: float, taken: float = 0.0) -> Doubles:
+    """Return the share of the question's words that each candidate holds, with what counts of synonyms and translations.
+
+    Args:
+        found: The candidates.
+        translations: The weight of what a text in another script holds in any form.
+        taken: See the function share_taken.
+    """
+    share = found.share + (1 - found.foreign) * SYNONYMS * found.alternatives
+    towards = np.minimum(1.0, taken + translations * found.expanded)
+    return share + found.foreign * np.maximum(0.0, towards - found.share)
 
 
 def share_taken(meaning: Doubles, share: Doubles, foreign: Doubles) -> float:

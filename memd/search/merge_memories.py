@@ -127,5 +127,6 @@ def _joined_results(each: Sequence[SideResults]) -> SideResults:
         fused,
         order,
         first.subtracted,
-        expanded=first.expanded,
+        expanded=next((one.expanded for one in each if one.expanded is not None), None),
+        by_synonyms=sum(one.by_synonyms for one in each),
     )

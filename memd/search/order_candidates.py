@@ -72,7 +72,12 @@ def order_candidates(
             parts = reader.closest_parts(found.ids[first].tolist(), vectors.question.vector)
         found = _with_parts_and_scripts(reader, found, first, asked.query, parts)
         if hybrid.expanded is not None:
-            found = _with_expanded_shares(reader, found, first, hybrid.expanded)
+            # The shares of those without a vector are known, if these were looked for.
+            unknown = first if hybrid.synonyms is None else first[~np.isnan(found.cosine[first])]
+            found = _with_expanded_shares(reader, found, unknown, hybrid.expanded)
+    elif hybrid.synonyms is not None:
+        first = _fused(found, hybrid, settings).order(reader.places, EXAMINED, sets=(EXAMINED,))
+        found = _with_parts_and_scripts(reader, found, first, asked.query, parts)
     strengths = strength(found, hybrid.calibration or Calibration())
     if isinstance(vectors, VectorResults):
         strengths = strengths[first[:STRONGEST]]
@@ -99,6 +104,7 @@ def order_candidates(
         hybrid.subtracted,
         supported(asked, evidence),
         hybrid.expanded,
+        0 if hybrid.synonyms is None else len(hybrid.synonyms.proposed),
     )
     return Ranked(asked, lanes, min_score, results, evidence, is_whole)
 
@@ -122,7 +128,7 @@ def _with_parts_and_scripts(
 ) -> Candidates:
     """Return the candidates with the closest parts and the scripts of the rows `first`."""
     foreign_of = found.foreign.copy()
-    foreign_of[first] = reader.foreign(found.ids[first], scripts(asked.embed_text))
+    foreign_of[first] = reader.foreign(found.ids[first], scripts(asked.text))
     if not parts:
         return msgspec.structs.replace(found, foreign=foreign_of)
     ids: list[ChunkId] = found.ids[first].tolist()

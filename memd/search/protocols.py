@@ -95,12 +95,21 @@ class ChunkFinder(Protocol):
         """Return whether each term, a word or a pair of CJK characters, is held by each chunk; shape (terms, chunks)."""
         ...
 
+    @property
+    def chunks(self) -> int:
+        """The number of chunks in the index."""
+        ...
+
+    def holders_of(self, terms: Sequence[str], kinds: Collection[Kind]) -> list[Ids]:
+        """Return for each term, as `holding` takes it, the ascending ids of the chunks of files of some kinds that hold it."""
+        ...
+
     def prepare(self, match: str, terms: Sequence[str] = ()) -> None:
         """Say what will be searched for, so that it may be read together with what is read before.
 
         Args:
             match: The expression of a search.
-            terms: What `holding` will be asked for.
+            terms: What `holding` or `holders_of` will be asked for.
         """
         ...
 

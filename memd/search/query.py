@@ -101,10 +101,12 @@ class Query(msgspec.Struct, frozen=True):
     words: tuple[str, ...]  # content words, and pairs of CJK characters
     phrases: tuple[str, ...]  # names with marks in them, and quotations; words are separated by spaces
     embed_text: str  # the text to embed; "" if there is none
+    text: str = ""  # its beginning, as it was asked; "" if it has no words
     parts: tuple[int, ...] = ()  # for each word, a bit set of the units of content that it covers
     times: tuple[TimeSpan, ...] = ()  # times named in the question
     names: Names = Names()  # terms that are names
     misspellable: tuple[str, ...] = ()  # words that may be misspelt names
+    synonyms: tuple[str, ...] = ()  # synonyms and translations by which texts are found, too
     # Whether it asks for the present state or for the past (or a time that it names); None: unknown.
     tense: Literal["present", "past"] | None = None
     is_small_talk: bool = False  # no note can answer it
@@ -167,6 +169,7 @@ def parse(text: str, now: datetime | None = None) -> Query:
         words=tuple(words),
         phrases=tuple(phrases),
         embed_text=asked,
+        text=asked,
         parts=_bits(words),
         times=times,
         names=names(text[:_MAX_EMBED_CHARS], phrases + words),
@@ -183,6 +186,11 @@ def with_spellings(asked: Query, spellings: Mapping[str, str]) -> Query:
     """Return the question with replaced spellings of some words."""
     words = tuple(spellings.get(word, word) for word in asked.words)
     return msgspec.structs.replace(asked, words=words, match=match_any([*asked.phrases, *words]))
+
+
+def with_synonyms(asked: Query, synonyms: tuple[str, ...]) -> Query:
+    """Return the question with synonyms and translations of its words, by which texts are found, too."""
+    return msgspec.structs.replace(asked, synonyms=synonyms)
 
 
 def _tense(read: str, times: tuple[TimeSpan, ...]) -> Literal["present", "past"] | None:

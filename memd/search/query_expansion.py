@@ -8,13 +8,14 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, zip_longest
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from memd.search.query import GRAMMAR, QUESTION_WORDS, STOP_WORDS, separate_words
-from memd.store.vector_matrix import Doubles
+from memd.store.vector_matrix import Doubles, Ids, distinct, places_among
 from memd.text.english_forms import base_forms, irregular_forms
 from memd.text.simplified_chinese import simplified
 from memd.text.thesaurus import LONGEST_CHINESE, LONGEST_ENGLISH, plain, thesaurus
@@ -47,6 +48,28 @@ class AskedWord(msgspec.Struct, frozen=True):
     others: tuple[str, ...] = ()  # synonyms and translations
 
 
+class ExpandedShares(msgspec.Struct, frozen=True):
+    """The texts that hold words of a question in any form, as parallel arrays; see Expansion.shares."""
+
+    ids: Ids  # ascending
+    of_all: Doubles
+    of_alternatives: Doubles
+
+    def some(self, rows: NDArray[np.intp]) -> "ExpandedShares":
+        """Return the shares of some rows, which ascend."""
+        return ExpandedShares(self.ids[rows], self.of_all[rows], self.of_alternatives[rows])
+
+    def of(self, chunk_ids: Ids) -> tuple[Doubles, Doubles]:
+        """Return both shares of some texts; 0 for a text that holds no word."""
+        at, is_here = places_among(self.ids, chunk_ids)
+        of_all, of_alternatives = np.zeros(len(chunk_ids)), np.zeros(len(chunk_ids))
+        of_all[is_here], of_alternatives[is_here] = (
+            self.of_all[at[is_here]],
+            self.of_alternatives[at[is_here]],
+        )
+        return of_all, of_alternatives
+
+
 class Expansion(msgspec.Struct, frozen=True):
     """The words of a question with their alternatives, as the keyword index is asked for them.
 
@@ -65,6 +88,11 @@ class Expansion(msgspec.Struct, frozen=True):
         """The words that have synonyms or translations, with them."""
         return {word.asked: word.others for word in self.words if word.others}
 
+    @property
+    def synonyms(self) -> tuple[str, ...]:
+        """All synonyms and translations."""
+        return tuple(other for word in self.words for other in word.others)
+
     def shares(self, held: NDArray[np.bool_]) -> tuple[Doubles, Doubles]:
         """Return the share of the question's words that each text holds in any form, and the part of it that alternatives add.
 
@@ -78,13 +106,47 @@ class Expansion(msgspec.Struct, frozen=True):
         needed[of_forms, list(chain.from_iterable(self.forms))] = 1.0
         has_form = needed @ held.astype(np.float32) == needed.sum(axis=1)[:, None]
         has_word = np.logical_or.reduceat(has_form, self.first, axis=0)
-        often = has_word.sum(axis=1)
-        weights = np.log1p((held.shape[1] - often + 0.5) / (often + 0.5))
+        weights = _weights(has_word.sum(axis=1), held.shape[1])
         # A word without alternatives is held as it was asked for, in whichever form.
         is_known = np.array([bool(word.others) for word in self.words])
         is_added = has_word & ~has_form[list(self.first)] & is_known[:, None]
         whole = weights.sum()
         return weights @ has_word / whole, weights @ is_added / whole
+
+    def shares_in_index(self, holders: Sequence[Ids], chunks: int) -> ExpandedShares:
+        """Return the same shares of all texts of an index that hold any word; a word weighs more if few of all texts hold it.
+
+        Args:
+            holders: For each term, the ascending ids of the texts that hold it.
+            chunks: The number of texts in the index.
+        """
+        asked, every = [], []  # for each word, the texts that hold it as it was asked for, and in any form
+        for word, begin, end in zip(self.words, self.first, [*self.first[1:], len(self.forms)], strict=True):
+            of_forms = [_holding_all([holders[term] for term in form]) for form in self.forms[begin:end]]
+            every.append(distinct(np.concatenate(of_forms)))
+            asked.append(of_forms[0] if word.others else every[-1])
+        ids = distinct(np.concatenate(every))
+        weights = _weights(np.array(list(map(len, every))), chunks)
+        weights /= weights.sum()
+        of_all, of_asked = np.zeros(len(ids)), np.zeros(len(ids))
+        for weight, some, as_asked in zip(weights.tolist(), every, asked, strict=True):
+            of_all[ids.searchsorted(some)] += weight
+            of_asked[ids.searchsorted(as_asked)] += weight
+        return ExpandedShares(ids, of_all, of_all - of_asked)
+
+
+def _weights(often: NDArray[np.integer[Any]], texts: int) -> Doubles:
+    """Return the weight of each word, by the number of texts that hold it: its inverse document frequency."""
+    weights: Doubles = np.log1p(np.maximum(0.5, texts - often + 0.5) / (often + 0.5))
+    return weights
+
+
+def _holding_all(holders: Sequence[Ids]) -> Ids:
+    """Return the texts that hold all of some terms, of the ascending ids of those that hold each."""
+    first, *others = holders
+    for some in others:
+        first = first[places_among(some, first)[1]]
+    return first
 
 
 def expansion(question: str) -> Expansion | None:

@@ -17,13 +17,18 @@ _PART = -1  # the pseudo term number of the part closest to the question
 
 
 def window(
-    chunk_text: str, start_line: int, terms: Sequence[str], max_chars: int, part: Span | None = None
+    chunk_text: str,
+    start_line: int,
+    terms: Sequence[str],
+    max_chars: int,
+    part: Span | None = None,
+    synonyms: Sequence[str] = (),
 ) -> Window:
     """Choose the lines of a chunk that an agent reads.
 
     A chunk that fits is shown whole. Of a larger one, the window of whole lines with the most terms is chosen: a term
     counts more the rarer it is in the chunk, and the part closest to the question counts as a term that occurs once.
-    Without any of these, the window is the beginning. Of a single line that is too long, a stretch of it is chosen.
+    Without any of these, the synonyms are the terms; without any of them, too, the window is the beginning. Of a single line that is too long, a stretch of it is chosen.
 
     Args:
         chunk_text: Lines of the file.
@@ -31,6 +36,7 @@ def window(
         terms: The terms of the question.
         max_chars: The most characters of the window.
         part: The span in chunk_text whose vector is closest to the question; None: unknown.
+        synonyms: Synonyms and translations of the terms.
 
     Returns:
         The text with its line numbers, without blank lines at its ends.
@@ -45,6 +51,8 @@ def window(
     places = [(o.term, o.start, o.end) for o in occurrences(chunk_text, terms)]
     if part is not None:
         places = sorted([*places, (_PART, part[0] - skipped, part[1] - skipped)], key=lambda place: place[1])
+    if not places:
+        places = [(o.term, o.start, o.end) for o in occurrences(chunk_text, synonyms)]
     first, last = _best(
         starts[:-1], [at + len(line) for at, line in zip(starts, lines, strict=False)], places, max_chars
     )
@@ -184,7 +192,7 @@ def fresh_part(
             ),
         )
     if chunk.numbers is None:
-        inside = window(best.text, best.line, query.terms, max_chars, best.closest)
+        inside = window(best.text, best.line, query.terms, max_chars, best.closest, query.synonyms)
         first, last = inside.start_line + chunk.start_line, inside.end_line + chunk.start_line
         return ShownPart(Window(first, last, inside.text), inside.start_line, tuple(inside.text.split("\n")))
     return _turns(chunk, chunk.numbers, lines, best, query, max_chars)
@@ -221,10 +229,10 @@ def _turns(
     text, closest = brief(run.text), run.closest
     if closest is not None:
         closest = len(brief(run.text[: closest[0]])), len(brief(run.text[: closest[1]]))
-    inside = window(text, run.line, query.terms, max_chars, closest)
+    inside = window(text, run.line, query.terms, max_chars, closest, query.synonyms)
     head = _left_out(numbers, lines, inside)
     if head and len(inside.text) + len(head) > max_chars and 2 * len(head) <= max_chars:
-        inside = window(text, run.line, query.terms, max_chars - len(head), closest)
+        inside = window(text, run.line, query.terms, max_chars - len(head), closest, query.synonyms)
         head = _left_out(numbers, lines, inside)
     if len(inside.text) + len(head) > max_chars:
         head = ""

@@ -7,7 +7,7 @@ import msgspec
 
 from memd.domain_types import Candidate, ChunkId, FoundHit, Trace, Window
 from memd.providers.provider import Calibration
-from memd.search import query
+from memd.search import query as questions
 from memd.search.answer_strength import ANSWERS, Support
 from memd.search.fuse_scores import Fused, FusionWeights, Ints
 from memd.search.query import Query
@@ -33,6 +33,7 @@ class SideResults(msgspec.Struct, frozen=True):
     expanded: Expansion | None = (
         None  # the question with its synonyms and translations; None: they took no part
     )
+    by_synonyms: int = 0  # candidates without a vector that synonyms and translations proposed
 
 
 class TracedSearch(msgspec.Struct, frozen=True):
@@ -96,7 +97,7 @@ def traced(
             continue
         before = verdict.copy_of if verdict.joined_to is None else verdict.joined_to
         others = _others(verdict, shown) if before is None else (ranks.all[before],)
-        candidates.append(_candidate(verdict, cut, others, ranks, sides, asked.query.terms))
+        candidates.append(_candidate(verdict, cut, others, ranks, sides, asked.query))
         if verdict.part is not None and (verdict.hit is not None or others):
             # A copy shows nothing, but its lines count as shown: the text is visible in the other hit.
             shown.append(_Shown(place if verdict.hit is not None else others[0], chunk.path, verdict.part))
@@ -113,7 +114,7 @@ def _candidate(
     others: tuple[int, ...],
     ranks: _Ranks,
     sides: SideResults,
-    terms: Sequence[str],
+    query: Query,
 ) -> Candidate:
     """Return what is told of a candidate.
 
@@ -123,10 +124,10 @@ def _candidate(
         others: The ranks of earlier hits that show its text or lines.
         ranks: The ranks of all candidates.
         sides: The candidates of each side.
-        terms: The terms of the question.
+        query: The question.
     """
     chunk, scored = verdict.chunk, verdict.scored
-    held = _places(chunk if verdict.window is None else verdict.window, terms)
+    held = _places(chunk if verdict.window is None else verdict.window, query.terms)
     match = sides.keywords.get(chunk.id)
     return Candidate(
         place=ranks.all[chunk.id],
@@ -150,7 +151,7 @@ def _candidate(
         terms=tuple(held),
         places=held,
         window=_lines(verdict.window),
-        chosen=_chosen(verdict, has_terms=bool(held), is_shared=bool(others)),
+        chosen=_chosen(verdict, query, has_terms=bool(held), is_shared=bool(others)),
         cut=cut,
         others=others,
         owed=verdict.owed,
@@ -165,7 +166,7 @@ def _trace(sides: SideResults, asked: TracedSearch, candidates: Sequence[Candida
     return Trace(
         terms=asked.query.terms,
         phrases=asked.query.phrases,
-        left_out=query.left_out(asked.text),
+        left_out=questions.left_out(asked.text),
         match=asked.query.match or "",
         vector_weight=asked.weights.vector,
         text_weight=asked.weights.text,
@@ -183,6 +184,7 @@ def _trace(sides: SideResults, asked: TracedSearch, candidates: Sequence[Candida
         max_results=asked.max_results,
         by_words=len(sides.keywords),
         by_meaning=len(sides.near),
+        by_synonyms=sides.by_synonyms,
         considered=len(fused.candidates),
         candidates=tuple(candidates),
     )
@@ -209,8 +211,8 @@ def _numbers(part: StoredChunk | Window) -> Sequence[int]:
     return range(part.start_line, part.start_line + part.text.count("\n") + 1)
 
 
-def _chosen(verdict: Verdict, *, has_terms: bool, is_shared: bool) -> str | None:
-    """Return why the window is this part of the chunk: "whole", "rest" (others show some of it), "terms", "part", "beginning"."""
+def _chosen(verdict: Verdict, query: Query, *, has_terms: bool, is_shared: bool) -> str | None:
+    """Return why the window is this part of the chunk: "whole", "rest" (others show some of it), "terms", "part", "synonyms", "beginning"."""
     part, chunk = verdict.part, verdict.chunk
     if part is None:
         return None
@@ -220,7 +222,9 @@ def _chosen(verdict: Verdict, *, has_terms: bool, is_shared: bool) -> str | None
         return "rest"
     if has_terms:
         return "terms"
-    return "beginning" if verdict.scored.closest is None else "part"
+    if verdict.scored.closest is not None:
+        return "part"
+    return "synonyms" if occurrences(part.window.text, query.synonyms) else "beginning"
 
 
 def _others(verdict: Verdict, shown: Sequence[_Shown]) -> tuple[int, ...]:

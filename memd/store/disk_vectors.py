@@ -34,6 +34,13 @@ class ListedVector(msgspec.Struct, frozen=True):
     ids: Ids  # (n,), ascending
     kinds: NDArray[np.int8]  # (n,)
 
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def have(self, chunk_ids: Ids) -> NDArray[np.bool_]:
+        """Return whether each chunk has a vector."""
+        return places_among(self.ids, chunk_ids)[1]
+
 
 class NearVectors(msgspec.Struct, frozen=True):
     """The result of a search in vectors on disk."""

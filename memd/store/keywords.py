@@ -26,6 +26,12 @@ _TABLE = (
     " tokenize = 'porter ascii')"
 )
 
+# What holds an expression, of files of some kinds, given as a JSON array.
+_OF_KINDS = (
+    "FROM keywords CROSS JOIN chunks ON chunks.id = keywords.rowid CROSS JOIN files ON files.id = chunks.file_id"
+    " WHERE keywords MATCH ? AND files.kind IN (SELECT value FROM json_each(?))"
+)
+
 MERGED_PAGES = 100  # per step; some ten milliseconds
 
 
@@ -91,10 +97,8 @@ def occurrences(connection: apsw.Connection, phrase: str) -> list[tuple[ChunkId,
 def holders(connection: apsw.Connection, word: str, kinds: Collection[Kind], most: int) -> Sequence[ChunkId]:
     """Return the first chunks, of files of some kinds, that hold a word, which must be normalised by fts_text."""
     found = connection.execute(
-        "SELECT keywords.rowid FROM keywords CROSS JOIN chunks ON chunks.id = keywords.rowid"
-        " CROSS JOIN files ON files.id = chunks.file_id WHERE keywords MATCH ?"
-        " AND files.kind IN (SELECT value FROM json_each(?)) ORDER BY keywords.rowid LIMIT ?",
-        (f'"{word}"', msgspec.json.encode(sorted(kinds)).decode(), most),
+        f"SELECT keywords.rowid {_OF_KINDS} ORDER BY keywords.rowid LIMIT ?",
+        (f'"{word}"', _json(kinds), most),
     )
     return [ChunkId(chunk_id) for (chunk_id,) in found]
 
@@ -118,6 +122,24 @@ def holding(connection: apsw.Connection, terms: Sequence[str], chunk_ids: Ids) -
             if place is not None:
                 row[place] = True
     return held
+
+
+def holders_of(connection: apsw.Connection, terms: Sequence[str], kinds: Collection[Kind]) -> list[Ids]:
+    """Return for each term the ascending ids of the chunks of files of some kinds that hold it.
+
+    Args:
+        connection: A reader's.
+        terms: Words and pairs of CJK characters.
+        kinds: The kinds of files.
+    """
+    here = _everything(connection)
+    if here.isdisjoint(kinds):
+        return [np.empty(0, np.int64) for _ in terms]
+    ask, values = "SELECT rowid FROM keywords WHERE keywords MATCH ?", tuple[str, ...]()
+    if not here <= set(kinds):
+        ask, values = f"SELECT keywords.rowid {_OF_KINDS}", (_json(kinds),)
+    found = (connection.execute(f"{ask} ORDER BY 1", (match_any([term]), *values)) for term in terms)
+    return [np.array([chunk_id for (chunk_id,) in rows], np.int64) for rows in found]
 
 
 def match_any(terms: Iterable[str]) -> str:
@@ -224,13 +246,12 @@ def _frequencies(connection: apsw.Connection, match: str, kinds: Collection[Kind
     ask = "SELECT count(*) FROM keywords WHERE keywords MATCH ?"
     values: tuple[str, ...] = ()
     if kinds is not None:
-        ask = (
-            "SELECT count(*) FROM keywords CROSS JOIN chunks ON chunks.id = keywords.rowid"
-            " CROSS JOIN files ON files.id = chunks.file_id WHERE keywords MATCH ?"
-            " AND files.kind IN (SELECT value FROM json_each(?))"
-        )
-        values = (msgspec.json.encode(sorted(kinds)).decode(),)
+        ask, values = f"SELECT count(*) {_OF_KINDS}", (_json(kinds),)
     return [connection.execute(ask, (phrase, *values)).get for phrase in match.split(ALTERNATIVE)]
+
+
+def _json(kinds: Collection[Kind]) -> str:
+    return msgspec.json.encode(sorted(kinds)).decode()
 
 
 class _Ranked(msgspec.Struct, frozen=True, gc=False):

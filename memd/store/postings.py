@@ -540,6 +540,23 @@ class Postings(msgspec.Struct, frozen=True):
                     found[number] = chunks
         return found
 
+    def holders_of(self, keys: Sequence[np.uint64 | None], kinds: Collection[Kind]) -> list[Ints]:
+        """Return for each term the ascending ids of the chunks of files of some kinds that hold it.
+
+        Args:
+            keys: The keys of the terms; None: of what is no term, which no chunk holds.
+            kinds: The kinds of files.
+        """
+        if self.kinds_held.isdisjoint(kinds):
+            return [np.empty(0, np.int64) for _ in keys]
+        is_whole = not self.dead and self.kinds_held <= frozenset(kinds)
+        seen = None if is_whole else lookup(kinds)[self.kinds]
+        found = []
+        for key in keys:
+            rows = np.empty(0, np.uint32) if key is None else self.of_term(key).rows
+            found.append(self.ids[rows if seen is None else rows[seen[rows]]])
+        return found
+
     def of_chunks(self, found: Sequence[tuple[int, int]]) -> Occurrences:
         """Return the rows for (chunk id, count) values from FTS5; unknown ids are ignored."""
         ids, counts = np.array(found, np.int64).reshape(-1, 2).T

@@ -108,6 +108,13 @@ class KeywordReader:
             return keywords.holding(connection, terms, chunk_ids)
         return held.holding(TermReader(connection).keys_of(terms), chunk_ids)
 
+    def holders_of(self, terms: Sequence[str], kinds: Collection[Kind]) -> list[Ids]:
+        """Return for each term the chunks that hold it; see keywords.holders_of."""
+        connection, held = self._connection, self._held
+        if held is None:
+            return keywords.holders_of(connection, terms, kinds)
+        return held.holders_of(TermReader(connection).keys_of(terms), kinds)
+
     def prepare(self, match: str, terms: Sequence[str] = ()) -> None:
         """Do nothing: what is searched for is at hand."""
 

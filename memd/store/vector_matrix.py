@@ -82,6 +82,16 @@ class Rows(msgspec.Struct, frozen=True):
 
     parts: tuple[MatrixBlock, ...]
 
+    def __len__(self) -> int:
+        return sum(int(np.count_nonzero(part.kinds != DEAD)) for part in self.parts)
+
+    def have(self, chunk_ids: Ids) -> NDArray[np.bool_]:
+        """Return whether each chunk has a vector."""
+        have = np.zeros(len(chunk_ids), np.bool_)
+        for part in self.parts:
+            have |= part.rows_of(chunk_ids)[1]
+        return have
+
 
 class _Block:
     """A block with a fixed capacity, filled from the first row on."""

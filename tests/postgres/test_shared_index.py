@@ -358,6 +358,21 @@ async def test_terms_are_held_by_the_chunks_that_hold_them_on_this_machine(
     assert sum(map(bool, expected.values())) == min(40, len(words))
     assert await there.read(prepared) == expected
     assert await there.read(held) == expected
+
+    def holders(reader: ChunkReader) -> dict[str, list[str]]:
+        found = reader.keywords.holders_of(terms, [Kind.NOTE])
+        places = reader.places([ChunkId(one) for some in found for one in some.tolist()])
+        return {
+            term: [places[ChunkId(one)].path for one in some.tolist()]
+            for term, some in zip(terms, found, strict=True)
+        }
+
+    expected = await here.read(holders)
+    assert sum(map(bool, expected.values())) == min(40, len(words))
+    assert await there.read(holders) == expected
+    assert not any(
+        map(len, await there.read(lambda reader: reader.keywords.holders_of(terms, [Kind.SESSION])))
+    )
     await here.close()
     connections.close()
 

@@ -1,9 +1,12 @@
 """Are notes found by questions in other words and in the other language: `python -m tests.recall.pairs`, a minute.
 
+With `--mode keyword` by words alone.
+
 480 notes, each with one that is near and does not answer, in a file each. Their four authors saw neither the ranking nor the
 thesaurus nor any other measuring set; the model is not trained on them.
 """
 
+import argparse
 import statistics
 import sys
 import tempfile
@@ -37,14 +40,19 @@ def places(client: Client) -> Iterator[tuple[str, int]]:
 
 def main() -> None:
     """Print the figures of each kind of question."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--mode", choices=("hybrid", "keyword"), default="hybrid")
+    mode = parser.parse_args().mode
     with tempfile.TemporaryDirectory(prefix="memd-") as scratch:
         daemon = Daemon(Path(scratch).resolve(), real_model=True)
-        daemon.configure('provider = "local"')
+        daemon.configure(f'provider = "{"none" if mode == "keyword" else "local"}"')
         for number, pair in enumerate(pairs()):
             daemon.write(f"memory/{number}.md", pair.note)
             daemon.write(f"memory/near-{number}.md", pair.near)
         with daemon, daemon.client(timeout=1800) as client:
-            while client.sync().vectors != "complete":
+            while client.sync().vectors != "complete" and mode == "hybrid":
                 pass
             found = list(places(client))
     for kind in KINDS:

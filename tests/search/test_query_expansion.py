@@ -158,6 +158,11 @@ def test_shares_are_of_words_by_their_rarity() -> None:
     tea, kettle, name = (weights / weights.sum()).tolist()
     assert of_all.tolist() == pytest.approx([tea, 0, tea, tea + kettle, name, 0])
     assert of_alternatives.tolist() == pytest.approx([0, 0, 0, tea + kettle, 0, 0])
+    of_index = asked.shares_in_index([10 + np.flatnonzero(some) for some in held], 6)
+    assert of_index.ids.tolist() == [10, 12, 13, 14]
+    of_all_there, of_alternatives_there = of_index.of(np.arange(10, 16))
+    assert of_all_there.tolist() == pytest.approx(of_all.tolist())
+    assert of_alternatives_there.tolist() == pytest.approx(of_alternatives.tolist())
 
 
 def test_an_expression_that_only_has_the_hash_of_another_is_read_word_by_word() -> None:
@@ -215,12 +220,11 @@ async def test_without_its_file_a_search_goes_on_without_synonyms(
 
 
 async def test_synonyms_take_no_part_where_words_do_not(tmp_path: Path) -> None:
-    """In a search by meaning alone, without vectors, and of a time alone."""
+    """In a search by meaning alone, and where the settings turn words off."""
     index, searcher = await filled(tmp_path / "main.sqlite", ["房东的电话 400", "纸箱 401"])
-    for mode in ("vector", "keyword"):
-        proposed = await searcher.propose("landlord phone", kinds=KINDS, min_score=0.0, mode=mode)
-        assert proposed.ranked.results.expanded is None
-        assert not proposed.ranked.results.fused.candidates.expanded.any()
+    proposed = await searcher.propose("landlord phone", kinds=KINDS, min_score=0.0, mode="vector")
+    assert proposed.ranked.results.expanded is None
+    assert not proposed.ranked.results.fused.candidates.expanded.any()
     off = AgentSettings(workspace=Path("/nowhere"), query=QuerySettings(hybrid=Hybrid(enabled=False)))
     alone = Searcher(index, off, OneSpeaker(Leaning()))
     assert not (await alone.explain("landlord", kinds=KINDS, max_results=5, min_score=0.0))[1].alternatives

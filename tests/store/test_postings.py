@@ -544,6 +544,27 @@ async def test_which_chunks_hold_which_terms_is_as_fts5_has_it(ready: Index, see
         assert not held[-1].any()
 
 
+@pytest.mark.parametrize("seed", range(3))
+async def test_all_chunks_that_hold_a_term_are_those_of_fts5(ready: Index, seed: int) -> None:
+    """Of the kinds that are asked for, while chunks of these and others come and go."""
+    rng = Random(seed)
+    words = ["kettle", "running", "2026", "水壶烧水"]
+    terms = ["kettles", "runs", "2026", "水", "水壶", "壶水", "nothing"]
+    for step in range(6):
+        for _ in range(4):
+            texts = [" ".join(rng.choices(words, k=2)) for _ in range(rng.randint(0, 40))]
+            await put(ready, f"memory/{rng.randint(0, 6)}.md", texts, rng.choice(list(Kind)))
+        await made(ready)
+        for kinds in (list(Kind), rng.sample(list(Kind), rng.randint(1, len(Kind) - 1))):
+
+            def holders(reader: IndexReader, kinds: Sequence[Kind] = kinds) -> list[Ids]:
+                return reader.keywords.holders_of(terms, kinds)
+
+            held = await ready.read(holders)
+            by_fts5 = await ready.database.read(keywords.holders_of, terms, kinds)
+            assert [some.tolist() for some in held] == [some.tolist() for some in by_fts5], step
+
+
 async def test_an_index_that_is_closed_makes_none(ready: Index) -> None:
     """What was under way ends without a trace."""
     await put(ready, "memory/a.md", ["kettle"])

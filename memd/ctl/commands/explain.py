@@ -14,7 +14,8 @@ _COLUMNS = 80
 _LABEL = 12  # columns of the name of a fact
 _INDENT = "    "
 _LEAST = 16  # columns of a path
-_SYNONYMS, _TRANSLATIONS = 0.5, 0.5  # see the formula in memd_client.messages.Explanation
+# See the formula in memd_client.messages.Explanation.
+_SYNONYMS, _TRANSLATIONS, _TRANSLATIONS_ALONE = 0.5, 0.5, 0.8
 _MOST = 5  # candidates listed per reason, without --all
 _HEADER = ("", "score", "meaning", "words")
 _Fact = str | Sequence[str]
@@ -118,7 +119,8 @@ def _counts(explanation: Explanation) -> str:
         return "none"
     listed = len(explanation.candidates)
     some = f"; {listed:,} are listed" if listed < explanation.considered else ""
-    return f"{explanation.considered:,}: {explanation.by_words:,} by words, {explanation.by_meaning:,} by meaning{some}"
+    synonyms = f", {explanation.by_synonyms:,} by synonyms" if explanation.by_synonyms else ""
+    return f"{explanation.considered:,}: {explanation.by_words:,} by words, {explanation.by_meaning:,} by meaning{synonyms}{some}"
 
 
 def _headline(one: ExplainedHit, paint: Paint) -> str:
@@ -175,10 +177,14 @@ def _words(one: ExplainedHit) -> str:
 
 def _other_script(one: ExplainedHit, explanation: Explanation) -> str | None:
     """Return the remark that a candidate in another script is given a higher share of words; None: it is not."""
-    towards = min(1.0, explanation.share_taken + _TRANSLATIONS * one.expanded)
+    is_alone = explanation.assumed_cosine is None
+    weight = _TRANSLATIONS_ALONE if is_alone else _TRANSLATIONS
+    towards = min(1.0, explanation.share_taken + weight * one.expanded)
     if not one.foreign or one.share >= towards or not explanation.text_share:
         return None
-    return f"{one.foreign:.0%} in another script: its share is raised towards {towards:.3f}, what close texts in the question's script have and {_TRANSLATIONS} x what it holds with translations, at most 1"
+    close = "" if is_alone else "what close texts in the question's script have and "
+    most = "" if is_alone else ", at most 1"
+    return f"{one.foreign:.0%} in another script: its share is raised towards {towards:.3f}, {close}{weight} x what it holds with translations{most}"
 
 
 def _in_other_words(one: ExplainedHit, explanation: Explanation) -> str | None:
@@ -198,6 +204,8 @@ def _window(one: ExplainedHit) -> str:
             return f"the part {chunk}, with most of the words"
         case "part":
             return f"the part {chunk}, that is closest in meaning"
+        case "synonyms":
+            return f"the part {chunk}, with most of the synonyms"
         case "beginning":
             return f"the beginning {chunk}, which holds no word"
         case "rest":
@@ -264,7 +272,7 @@ def _figures(one: ExplainedHit) -> tuple[str, ...]:
         str(one.place).rjust(2),
         f"{one.score:.3f}",
         "-" if one.cosine is None else f"{one.meaning:.3f}",
-        "-" if one.keyword is None else f"{one.by_words:.3f}",
+        f"{one.by_words:.3f}" if one.by_words or one.keyword is not None else "-",
     )
 
 

@@ -205,3 +205,33 @@ def test_a_share_in_another_script_is_raised_to_all_words_at_most() -> None:
     one = _candidate(1, foreign=1.0, expanded=1.0, alternatives=1.0)
     shown = text(msgspec.structs.replace(_EXPLAINED, share_taken=0.9, candidates=[one]), uncoloured)
     assert "its share is raised towards 1.000" in " ".join(shown.split())
+
+
+def test_without_vectors_synonyms_count_as_the_page_says() -> None:
+    """How many candidates they found, what a text in another script is given, and why this part of it is shown."""
+    found = _candidate(
+        1,
+        cosine=None,
+        meaning=0.0,
+        by_words=1.28,
+        foreign=1.0,
+        expanded=1.0,
+        alternatives=1.0,
+        chosen="synonyms",
+    )
+    explanation = msgspec.structs.replace(
+        _EXPLAINED,
+        assumed_cosine=None,
+        share_taken=0.0,
+        by_meaning=0,
+        by_synonyms=2,
+        candidates=[found, msgspec.structs.replace(found, place=2, cut="max_results")],
+    )
+    shown = " ".join(text(explanation, uncoloured).split())
+    assert "3 by words, 0 by meaning, 2 by synonyms" in shown
+    assert (
+        "100% in another script: its share is raised towards 0.800, 0.8 x what it holds with translations"
+        in shown
+    )
+    assert "with most of the synonyms" in shown
+    assert "2 0.350 - 1.280" in shown
