@@ -258,7 +258,7 @@ export interface Hit {
 }
 
 export interface Degraded {
-  /** `keyword`, `vector`, `query_embedding`, `rerank`, `watcher`, `provider`, `rebuild`, `store`, or `included`: a memory that the agent includes */
+  /** `keyword`, `vector`, `query_embedding`, `synonyms`, `rerank`, `watcher`, `provider`, `rebuild`, `store`, or `included`: a memory that the agent includes */
   part: string;
   /** for a person */
   reason: string;

@@ -242,7 +242,8 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Degraded(msgspec.Struct, frozen=True, kw_only=True):
     """A capability that was not available for this reply."""
 
-    part: str  # keyword | vector | query_embedding | watcher | provider | rebuild | store | included
+    # keyword | vector | query_embedding | synonyms | rerank | watcher | provider | rebuild | store | included
+    part: str
     reason: str
 
 

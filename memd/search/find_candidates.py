@@ -1,7 +1,10 @@
 """Finds the candidates of a question: by keywords and by vectors, in one snapshot of an index."""
 
+from functools import cache
+
 import msgspec
 import numpy as np
+import structlog
 
 from memd.config.settings import AgentSettings
 from memd.domain_types import ChunkId, DegradedPart
@@ -21,6 +24,8 @@ from memd.store.embedding_cache import Space
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.keywords import Match
 from memd.store.vector_matrix import DEAD, Doubles, Ids, Rows
+
+log = structlog.get_logger()
 
 CANDIDATES = 200  # per side and source
 MAX_RESULTS = 50
@@ -81,6 +86,7 @@ class HybridResults(msgspec.Struct, frozen=True):
     vectors: VectorResults | NoVectorResults
     expanded: Expansion | None = None  # the question with synonyms and translations; None: these take no part
     synonyms: SynonymResults | None = None  # None: none are looked for beyond the other candidates
+    not_expanded: DegradedPart | None = None  # why the thesaurus takes no part; None: nothing is missing
 
     @property
     def calibration(self) -> Calibration | None:
@@ -123,7 +129,7 @@ def search_both(
     """
     most = candidates_per_side(settings)
     takes_words = isinstance(compared, NoVectorResults) or settings.query.hybrid.enabled
-    expanded = _expansion(asked.query) if takes_words else None
+    expanded, not_expanded = _expansion(asked.query) if takes_words else (None, None)
     asked = _spelt(reader, asked, expanded)
     keywords = keyword_results(reader, asked, most)
     vectors = (
@@ -134,7 +140,7 @@ def search_both(
     if isinstance(vectors, VectorResults) and not settings.query.hybrid.enabled:
         keywords = msgspec.structs.replace(keywords, matches={})
     if expanded is None:
-        return HybridResults(asked, keywords, vectors)
+        return HybridResults(asked, keywords, vectors, not_expanded=not_expanded)
     held = None
     if isinstance(vectors, VectorResults) and isinstance(compared, ComparedVectors):
         held = compared.held
@@ -145,15 +151,25 @@ def search_both(
     return HybridResults(asked, keywords, vectors, expanded if takes_part else None, synonyms)
 
 
-def _expansion(asked: Query) -> Expansion | None:
-    """Return the question with synonyms and translations; None: texts are not looked for by its words, or it has no known ones."""
+def _expansion(asked: Query) -> tuple[Expansion | None, DegradedPart | None]:
+    """Return the question with synonyms and translations, or why there are none.
+
+    Both None: texts are not looked for by its words, or the thesaurus has none of them.
+    """
     if asked.match is None or asked.asks_of_time_alone:
-        return None
+        return None, None
     try:
         with timed_part("synonyms"):
-            return expansion(asked.text)
-    except OSError:  # the thesaurus is read at the first search, and no file can be opened now
-        return None
+            return expansion(asked.text), None
+    except OSError as failure:  # the thesaurus is read at the first search
+        reason = f"the thesaurus cannot be read: {failure}; install memd anew if this lasts"
+        _tell_once(reason)
+        return None, DegradedPart("synonyms", reason)
+
+
+@cache
+def _tell_once(reason: str) -> None:
+    log.warning("search.no_synonyms", reason=reason)
 
 
 def _spelt(reader: ChunkReader, asked: IndexQuestion, expanded: Expansion | None) -> IndexQuestion:

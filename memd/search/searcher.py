@@ -411,6 +411,8 @@ def _degraded(answer: _Answer[T]) -> tuple[DegradedPart, ...]:
         found.append(DegradedPart("keyword", keywords.reason))
     if isinstance(vectors, NoVectorResults) and vectors.reason is not None:
         found.append(vectors.reason)
+    if answer.sides.not_expanded is not None:
+        found.append(answer.sides.not_expanded)
     if answer.not_reranked is not None:
         found.append(answer.not_reranked)
     if not answer.is_whole:

@@ -28,7 +28,9 @@ def synonyms_without_vectors(
     most: int,
     held: Rows | ListedVector | None,
 ) -> SynonymResults | None:
-    """Return the best `most` texts of each source and filter; None: all have vectors, or the texts cannot be looked up.
+    """Return the best `most` texts of each source and filter; None: none is looked for.
+
+    None is looked for if all have vectors, for small talk, if nothing may be seen, and if the keyword index cannot be read.
 
     Args:
         reader: Reads the index; the keywords of the question were searched for before.
@@ -38,7 +40,7 @@ def synonyms_without_vectors(
         held: The vectors that the question was compared with; None: it was compared with none. Those on a server are not
             listed: all of its texts are taken to have one.
     """
-    if asked.query.is_small_talk:
+    if asked.query.is_small_talk or not asked.kinds:
         return None
     try:
         with timed_part("synonyms"), reader.isolating_failures():

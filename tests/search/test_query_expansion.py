@@ -4,6 +4,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from memd.config.settings import AgentSettings, Hybrid, QuerySettings
 from memd.search.query_expansion import AskedWord, Expansion, asked_words, expansion
@@ -203,19 +204,26 @@ async def test_a_text_in_the_other_language_is_found_by_its_words(
 async def test_without_its_file_a_search_goes_on_without_synonyms(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where no file can be opened just now; the next search has them."""
+    """As where no file can be opened just now; the answer says so, and the log once. The next search has them."""
     index, searcher = await filled(tmp_path / "main.sqlite", ["房东的电话 400", "纸箱 401"])
 
     async def alternatives() -> Mapping[str, tuple[str, ...]]:
         found, trace = await searcher.explain("landlord phone", kinds=KINDS, max_results=5, min_score=0.0)
         assert len(found.hits) == 2
+        parts.append([one.part for one in found.degraded])
         return trace.alternatives
 
+    parts: list[list[str]] = []
+
     thesaurus.cache_clear()
-    with monkeypatch.context() as patched:
+    with monkeypatch.context() as patched, capture_logs() as logged:
         patched.setattr("memd.text.thesaurus.FILE", tmp_path / "missing.txt")
         assert not await alternatives()
+        assert not await alternatives()
     assert await alternatives()
+    assert parts == [["synonyms"], ["synonyms"], []]
+    (told,) = [one for one in logged if one["event"] == "search.no_synonyms"]
+    assert "missing.txt" in told["reason"]
     await index.close()
 
 

@@ -156,6 +156,8 @@ async def test_a_filter_and_hidden_kinds_hold_for_synonyms(tmp_path: Path) -> No
     both = await searcher.search("landlord phone", kinds=KINDS, max_results=6, min_score=0.0)
     assert {hit.source for hit in both.hits} == {"memory", "sessions"}
     assert alone.hits[0].path == "memory/000.md"
+    nothing = await searcher.search("landlord phone", kinds=frozenset(), max_results=6, min_score=0.0)
+    assert nothing.hits == ()
     await index.close()
 
 
