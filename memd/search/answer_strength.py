@@ -6,14 +6,17 @@ import msgspec
 import numpy as np
 
 from memd.providers.provider import Calibration
-from memd.search.fuse_scores import TRANSLATIONS_ALONE, Candidates, Doubles, share_in_any_form
+from memd.search.fuse_scores import Candidates, Doubles
 from memd.search.terms import Names
 
 # Hits are weak if the strongest candidate's strength is below this. DECISIONS.md has the share of questions on either side.
 ANSWERS = 0.48
 _WORDS_OF_CLOSE = 0.25  # added to the closeness of a text that holds all words
 _WORDS_OF_FAR = 0.55  # the least strength of a text that holds all words, at any distance
-_WORDS_ALONE = 1.45  # the same for a text without a vector: a third of the information is enough, in any form
+_WORDS_ALONE = 1.45  # the same for a text without a vector: a third of the question's information is enough
+_TRANSLATED = (
+    0.65  # the weight of what such a text in another script holds in any form: half of the words are enough
+)
 _NAME = 0.35  # subtracted if no text holds a name that the question asks for
 _CODE = 0.45
 _NAME_BESIDE = 0.3  # factor on _NAME if the texts hold another name of the question
@@ -31,8 +34,8 @@ def strength(found: Candidates, calibration: Calibration) -> Doubles:
     """
     close = calibration.of_all(found.closeness)
     with_vector = np.maximum(close + _WORDS_OF_CLOSE * found.share, _WORDS_OF_FAR * found.share)
-    alone = _WORDS_ALONE * share_in_any_form(found, TRANSLATIONS_ALONE)
-    return np.where(np.isnan(found.cosine), alone, with_vector)
+    translated = found.foreign * np.maximum(0.0, _TRANSLATED * found.expanded - found.share)
+    return np.where(np.isnan(found.cosine), _WORDS_ALONE * (found.share + translated), with_vector)
 
 
 class Support(msgspec.Struct, frozen=True):
