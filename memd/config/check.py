@@ -212,12 +212,11 @@ def _agents_problems(given: Any) -> Iterator[ConfigProblem]:
             ("agents",), f"agents must hold a table for each agent, like [agents.main], not {_shown(given)}"
         )
         return
-    settings = _keys_of(AgentSettings)
     seen: dict[str, str] = {}
     for agent, table in given.items():
         at = ("agents", agent)
         if not isinstance(table, dict):
-            hint = f"; did you mean agents.main.{agent}?" if agent in settings else ""
+            hint = f"; did you mean agents.main.{agent}?" if agent in _keys_of(AgentSettings) else ""
             yield ConfigProblem(
                 at, f"{dotted(at)} must be a table, the settings of an agent of that name{hint}"
             )

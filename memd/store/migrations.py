@@ -10,7 +10,6 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import resources
 from pathlib import Path
 
 import apsw
@@ -21,6 +20,8 @@ from memd.store import database_files, int16_vectors
 from memd.store.errors import StoreDamaged, StoreFull, StoreNewer, StoreUnavailable
 
 log = structlog.get_logger()
+
+_SQL = Path(__file__).with_name("sql")
 
 KEPT_S = 24 * 3600.0  # the time in which a user can go back to the older program
 
@@ -224,13 +225,7 @@ def partial_copy(file: Path) -> Path:
 
 def steps(schema: str) -> list[tuple[int, str]]:
     """Return (number, SQL) of each migration of a schema, in order."""
-    folder = resources.files("memd.store") / "sql" / schema
-    found = [
-        (int(item.name[:3]), item.read_text("utf-8"))
-        for item in folder.iterdir()
-        if item.name.endswith(".sql")
-    ]
-    return sorted(found)
+    return sorted((int(file.name[:3]), file.read_text("utf-8")) for file in (_SQL / schema).glob("*.sql"))
 
 
 def newest(schema: str) -> int:
