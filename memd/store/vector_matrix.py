@@ -323,7 +323,7 @@ class Matrix:
     def remove(self, chunk_ids: Iterable[ChunkId]) -> None:
         """Mark the rows of chunks as deleted; unknown ids are ignored."""
         gone = np.fromiter(chunk_ids, np.int64)
-        for block in self._blocks:
+        for block in self._blocks if len(gone) else ():
             block.remove(gone)
 
     def _make_room(self) -> None:
