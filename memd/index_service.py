@@ -52,7 +52,6 @@ WATCHING = "watching the files"  # the background task whose failures are report
 class IndexHealth(msgspec.Struct, frozen=True):
     """What does not work, by part; None: the part works."""
 
-    skipped: Mapping[str, int]  # reason -> number of files
     keyword: str | None
     watcher: str | None
     watcher_note: str | None  # a remark about a watcher that works
@@ -218,6 +217,11 @@ class IndexService:
         return self._parts.runner.missing
 
     @property
+    def skipped(self) -> Mapping[str, int]:
+        """See PassRunner.skipped."""
+        return self._parts.runner.skipped
+
+    @property
     def growing(self) -> int:
         """The number of transcripts that have grown, and are read once more has been added or they stop growing."""
         return self._parts.runner.growing
@@ -226,7 +230,6 @@ class IndexService:
     def health(self) -> IndexHealth:
         """What does not work now."""
         return IndexHealth(
-            self._parts.runner.skipped,
             self._index.damage.keyword,
             self._watcher_trouble,
             self.watcher_note,

@@ -111,7 +111,7 @@ async def test_a_file_that_became_too_large_is_forgotten_and_counted(tmp_path: P
         file.write_text("pears " * 100)
         await made.settle()
         assert await made.paths("apples") == set()
-        assert dict(made.loop.health.skipped) == {"too large": 1}
+        assert dict(made.loop.skipped) == {"too large": 1}
 
 
 async def test_how_far_a_pass_is_ends_with_it(bench: Bench) -> None:
@@ -151,7 +151,7 @@ async def test_a_file_that_memd_fails_at_is_counted_and_the_loop_lives_on(
 
     def failing(document: Document, *args: int) -> list[Chunk]:
         if document.path == "memory/a.md":
-            told.append((bench.loop.health.skipped, bench.loop.health.watcher))
+            told.append((bench.loop.skipped, bench.loop.health.watcher))
             raise RecursionError
         return cut(document, *args)
 
@@ -159,16 +159,16 @@ async def test_a_file_that_memd_fails_at_is_counted_and_the_loop_lives_on(
     bench.write("memory/a.md", "pears")
     bench.write("memory/b.md", "plums")
     await bench.settle()
-    assert bench.loop.health.skipped == {SkipReason.FAILED: 1}
+    assert bench.loop.skipped == {SkipReason.FAILED: 1}
     assert await bench.paths("apples") == {"memory/a.md"}
     assert await bench.paths("plums") == {"memory/b.md"}
     told.clear()
-    after = bench.loop.health.skipped, bench.loop.health.watcher
+    after = bench.loop.skipped, bench.loop.health.watcher
     await bench.settle()
     assert set(map(str, told)) == {str(after)}, "what is tried again is well for nobody meanwhile"
     monkeypatch.setattr(markdown, "chunk", cut)
     await bench.settle()
-    assert bench.loop.health.skipped == {}
+    assert bench.loop.skipped == {}
     assert await bench.paths("pears") == {"memory/a.md"}
 
 
@@ -198,7 +198,7 @@ async def test_a_note_that_another_program_holds_is_looked_at_again(
         await bench.settle()
         assert await bench.paths("plums") == {"memory/b.md"}
         assert await bench.paths("apples") == {"memory/a.md"}
-        assert dict(bench.loop.health.skipped) == {"held by another program": 1}
+        assert dict(bench.loop.skipped) == {"held by another program": 1}
         assert not await bench.loop.catch_up()
     finally:
         os.close(descriptor)
@@ -343,7 +343,7 @@ async def test_a_file_that_is_passed_over_is_counted_beside_one_that_has_its_nam
     other.hardlink_to(linked)
     for _ in range(2):  # whether or not a file is read by the same pass
         await bench.settle()
-        assert dict(bench.loop.health.skipped) == {SkipReason.SAME_FILE: 1}
+        assert dict(bench.loop.skipped) == {SkipReason.SAME_FILE: 1}
     assert await bench.paths("apples") == {composed}
 
 

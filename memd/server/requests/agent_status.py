@@ -50,7 +50,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
     counts, broken = contents.counts, contents.broken
     sync_health = agent.sync.health
     last = agent.sync.last_pass
-    skipped = dict(sync_health.skipped)
+    skipped = dict(agent.sync.skipped)
     if counts.refused:
         skipped["text cannot be embedded"] = counts.refused
     if not_utf8 := contents.tallies.get(NOT_UTF8):
