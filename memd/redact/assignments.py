@@ -45,7 +45,7 @@ _PUBLIC = tuple(
 
 WORDS = (
     KeyWord(
-        "password", "password", "pass", r"pass(?:word|wd|phrase|code|wort|(?<=mot de pass)e)", "password"
+        "password", "password", "pass", r"pass(?:word|wd|_?phrase|code|wort|(?<=mot de pass)e)", "password"
     ),
     # "pass" alone is an English word; as a part of a name it is a password.
     KeyWord(

@@ -221,7 +221,7 @@ def _missed(text: str, at: int) -> Span | None:
 # --- When I enter "amy" and "Nutmeg+Grater5"
 
 _ENTERED = re.compile(
-    r"(?:enters?|types?|fills?(?:[ ]in)?|submits?|logs?[ ]in[ ](?:as|with)|signs?[ ]in[ ](?:as|with)|credentials|login[ ]with|logging[ ]in[ ](?:as|with))[ ](?:the[ ])?(?:user(?:name)?[ ]|e-?mail[ ])?[\"'“][^\"'“”\n]{1,60}[\"'”](?:[ ](?:and|with|/|,)|,)(?:[ ](?:the[ ])?pass(?:word|code))?[ ][\"'“](?P<secret>[^\s\"'“”]{5,64})[\"'”]",
+    r"(?:enters?|types?|fills?(?:[ ]in)?|submits?|logs?[ ]in[ ](?:as|with)|signs?[ ]in[ ](?:as|with)|credentials|login[ ]with|logging[ ]in[ ](?:as|with))[ ](?:the[ ])?(?:user(?:name)?[ ]|e-?mail[ ])?[\"'“](?=[^\"'“”\n]{0,40}[A-Za-z])[^\"'“”\n]{1,60}[\"'”](?:[ ](?:and|with|/|,)|,)(?:[ ](?:the[ ])?pass(?:word|code))?[ ][\"'“](?=[^\s\"'“”]{0,60}[A-Za-z])(?P<secret>[^\s\"'“”]{5,64})[\"'”]",
     re.IGNORECASE,
 )
 

@@ -53,7 +53,7 @@ _WHOLE_CUE = re.compile(
 _STRONG = frozenset(_WORDS.cues)
 
 
-def _grade(said: str) -> int:
+def grade_of(said: str) -> int:
     """Return how much a word looks made up: 2 with a sign, a capital and a number, 1 with less of it, 0 if it is something else."""
     plain = said.rstrip("!?*#$")
     if said.islower() and plain.replace("-", "").replace(".", "").isalpha():
@@ -122,7 +122,7 @@ def _made_up(text: str, at: int) -> Span | None:
     for match in _WORD.finditer(text, begin, end):
         start, stop = match.span("secret")
         said = match["secret"]
-        grade = _grade(said)
+        grade = grade_of(said)
         if not grade or (start < cue.end() and stop > at):
             continue
         before = text[max(0, start - 40) : start]
@@ -147,7 +147,7 @@ def _corrected(text: str, at: int) -> Span | None:
     left = max(0, at - 80)
     end = min(len(text), at + 80)
     match = _CORRECTED.search(text, left, end)
-    if match is None or _grade(match["secret"]) < 1:
+    if match is None or grade_of(match["secret"]) < 1:
         return None
     return match.span("secret")
 

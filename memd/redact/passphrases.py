@@ -88,8 +88,8 @@ def _of_any_words(text: str, at: int) -> Span | None:
 
 # 'pw for the zip is "the quick brown otter"': words in quotes behind any word for a password.
 _QUOTED_WORDS = re.compile(
-    rf"(?:{either(_LABELS)})(?:(?<=pass)(?:word|phrase|code|wd)?s?(?![a-z])|(?<!pass))(?![a-z]{{0,8}}[ ](?:prompt|field|hint|dialog|box|polic|manager))[^\n\"“„«「.;:：=?!<>]{{0,34}}?(?:[ ]?[:：=]|[ ](?:{either((*SECRET_WORDS.plain.says, 'is', 'was', 'now', 'to'))})(?=[ ])|[是为は])[ ]{{0,2}}"
-    r"[\"“„«「][ \u00a0]?(?P<secret>[^\W\d_]{1,14}(?:[ ][^\W\d_]{1,14}){2,7})[!.]?[ \u00a0]?[\"”“»」](?![ ]?[:=({])",
+    rf"(?:{either(_LABELS)})(?:(?<=pass)(?:word|phrase|code|wd)?s?(?![a-z])|(?<!pass))(?![a-z]{{0,8}}[ ](?:prompt|field|hint|dialog|box|polic|manager))[^\n\"“„«「.;:：=?!<>]{{0,56}}?(?:[ ]?[:：=?]|[ ](?:{either((*SECRET_WORDS.plain.says, 'is', 'was', 'now', 'to'))})(?=[ ])|[是为は])[ ]{{0,2}}"
+    r"[\"“„«「'‘][ \u00a0]?(?P<secret>[^\W\d_]{1,14}(?:[ ][^\W\d_]{1,14}){2,7})[!.]?[ \u00a0]?[\"”“»」'’](?![ ]?[:=({]|\w)",
     re.IGNORECASE,
 )
 # Words of sentences that phrases may have, too.
@@ -146,7 +146,7 @@ RULES = (
         "password",
         tuple(dict.fromkeys(_LABELS)),
         _quoted_words,
-        needs=Nearby(re.compile('["“„«「]'), 0, 60),
+        needs=Nearby(re.compile("[\"“„«「'‘]"), 0, 90),
     ),
     Rule("passphrase-of-any-words", "password", _OF_ANY_WORDS, _of_any_words),
     Rule(

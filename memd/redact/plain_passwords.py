@@ -147,18 +147,19 @@ def _spelled(text: str, at: int) -> Span | None:
     return None if is_said_of_one else (left + match.start("secret"), left + match.end("secret"))
 
 
-_ANCHORS = tuple(label for label in LABELS if not any(other in label for other in LABELS if other != label))
+ANCHORS = tuple(label for label in LABELS if not any(other in label for other in LABELS if other != label))
+"""The labels that contain no other one."""
 
 RULES = (
-    Rule("password-plain", "password", _ANCHORS, _at_end, needs=Nearby(re.compile("[:：=＝]"), 0, 120)),
-    Rule("password-of-device", "password", _ANCHORS, _of_device, needs=Nearby(DIGIT, 0, 80)),
+    Rule("password-plain", "password", ANCHORS, _at_end, needs=Nearby(re.compile("[:：=＝]"), 0, 120)),
+    Rule("password-of-device", "password", ANCHORS, _of_device, needs=Nearby(DIGIT, 0, 80)),
     Rule(
-        "password-plain-quoted", "password", _ANCHORS, _quoted, needs=Nearby(re.compile('["“„«「『]'), 0, 60)
+        "password-plain-quoted", "password", ANCHORS, _quoted, needs=Nearby(re.compile('["“„«「『]'), 0, 60)
     ),
     Rule(
         "password-numbered",
         "password",
-        (*_ANCHORS, "パスワード"),
+        (*ANCHORS, "パスワード"),
         _numbered,
         needs=Nearby(re.compile(r"(?<=[^\x00-\xff])[._-]?[0-9]{2}"), 0, 90, 4),
     ),

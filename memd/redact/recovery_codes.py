@@ -27,13 +27,9 @@ def _fours(text: str, at: int) -> Span | None:
     return match.span("secret")
 
 
-# Each of the eight groups of a BitLocker recovery key is a multiple of eleven.
+# Eight groups of six digits have no other meaning beside these words; each of a true key is a multiple of eleven, which a misread one is not.
 _BITLOCKER = re.compile(r"(?<![0-9-])[0-9]{6}(?:-[0-9]{6}){7}(?![0-9-])")
 _CHARS_OF_DISK = 300  # characters after the anchor in which they begin
-
-
-def _is_bitlocker(said: str) -> bool:
-    return all(int(group) % 11 == 0 for group in said.split("-"))
 
 
 # Backup codes of an authenticator: a list of two or more, each with a digit and none of them a year.
@@ -112,7 +108,7 @@ KEYS_AND_LISTS = (
         _fours,
         needs=Nearby(re.compile("(?:[A-Za-z0-9]{4}[ ]){6}"), 0, _CHARS_OF_FOURS + 20, 30),
     ),
-    Rule("disk-recovery", "key", ("bitlocker", "numerical password", "recovery", "恢复密钥", "恢復金鑰", "wiederherstell"), walk=sought(_BITLOCKER, behind=_CHARS_OF_DISK, width=60, is_one=_is_bitlocker)),
+    Rule("disk-recovery", "key", ("bitlocker", "numerical password", "recovery", "blue screen", "bluescreen", "48 digit", "48-digit", "boot screen", "key id", "恢复密钥", "恢復金鑰", "wiederherstell"), walk=sought(_BITLOCKER, behind=_CHARS_OF_DISK, width=60)),
     Rule(
         "backup-codes",
         "code",

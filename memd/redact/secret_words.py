@@ -134,6 +134,26 @@ class SpokenNumbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     says: tuple[str, ...]
 
 
+class ReceivedCodeWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Words around codes that somebody got, for memd.redact.received_codes."""
+
+    received: tuple[str, ...]
+    type_it: tuple[str, ...]
+    grouped: tuple[str, ...]
+    others: tuple[str, ...]
+    fours: tuple[str, ...]
+
+
+class DescribedWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is said of passwords instead of naming them, for memd.redact.described_passwords."""
+
+    made_of: tuple[str, ...]
+    opened: tuple[str, ...]
+    no_values: frozenset[str]
+    spelled: tuple[str, ...]
+    asks: tuple[str, ...]
+
+
 class MadeUpWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Remarks beside passwords that are not named, for memd.redact.made_up_passwords."""
 
@@ -185,6 +205,8 @@ class SecretWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     spoken_numbers: SpokenNumbers
     typed_codes: TypedCodeWords
     made_up: MadeUpWords
+    received_codes: ReceivedCodeWords
+    described: DescribedWords
     below: BelowWords
 
 

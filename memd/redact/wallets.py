@@ -14,7 +14,7 @@ from memd.redact.rule import Covered, Rule, Span, matching, sought, within_reach
 _LABEL = re.compile(
     r"""(?:seed[ _-]?(?:phrase|words?)|recovery[ _-]?(?:phrase|words?)|(?<![\w./-])(?:wallet[ ])?seed(?=[ ]?(?:[:：]|is|=))|(?:wallet|metamask|ledger|trezor|12|24|twelve)[ ](?:words|phrase)|(?:(?<=secret[ ])|(?<=backup[ ]))phrase|bip-?39|(?:wallet|ledger|trezor)[ ]backup|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|frase[ ](?:de[ ](?:recuperación|recuperação)|di[ ]recupero|semilla)|phrase[ ]de[ ]récupération|wiederherstellungsphrase|сид-фраза|фраза[ ]восстановления|мнемоническая[ ]фраза|(?:시드|복구)[ ]?구문|니모닉|シードフレーズ|リカバリーフレーズ|ニーモニック
     |(?:助记词|助記詞|恢复短语|种子短语)(?:[一-鿿]{1,6}(?=[:：]))?)
-    (?:[ ](?:for|of|to|de|del|der|für|di|do|da|en|от|для)(?:(?:[ ][\w'-]{1,20}){1,5}?(?=[ ]?[:：=]|[ ](?:is|are)[ ])|[ ][\w'-]{1,20}))?(?:,[ ]in[ ](?:the[ ])?(?:right[ ])?order)?
+    (?:[ ](?:for|of|to|de|del|der|für|di|do|da|en|от|для)(?:(?:[ ][\w'-]{1,20}){1,5}?(?=[ ]?[:：=]|[ ](?:is|are)[ ])|[ ][\w'-]{1,20}))?(?:,[ ]in[ ](?:the[ ])?(?:right[ ])?order|[ ](?:so|in[ ]case|before|because|just)[ ][^\n:]{1,48}(?=:))?
     [ ]{0,2}(?:[(（][^()（）\n]{1,24}[)）])?\\{0,7}["'`*]{0,3}(?:[ ]{0,2}(?:is|are|was|是|为|[:：=＝]|=>|->|[-–—](?=[ ])))?(?:[ ]?[:：])?[ \t\n*>]{0,6}\\{0,7}["'“「`]?(?:\\n)?""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -173,6 +173,25 @@ _OF_ACCOUNTS = matching(
     re.IGNORECASE,
 )
 
+# A numbered list of twelve words, nearly all of which wallets draw from, whatever stands around it.
+_TWELFTH = re.compile(
+    r"(?<![0-9])1[.)][ ]{0,2}[a-z]{3,8}\s{1,4}(?:(?:[2-9]|1[0-9]|2[0-4])[.)][ ]{0,2}[a-z]{3,8}\s{1,4}){10}12[.)][ ]{0,2}[a-z]{3,8}(?:\s{1,4}(?:1[3-9]|2[0-4])[.)][ ]{0,2}[a-z]{3,8}){0,12}(?![a-z])",
+    re.IGNORECASE,
+)
+_CHARS_OF_LIST = 190  # of eleven numbered words
+
+
+def _numbered(text: str, at: int) -> Span | None:
+    left = max(0, at - _CHARS_OF_LIST)
+    for match in _TWELFTH.finditer(text, left, at + _CHARS_OF_LIST + 20):
+        words = _LETTERS.findall(match[0].lower())
+        if match.start() <= at < match.end() and 4 * len(words_of("english").intersection(words)) >= 3 * len(
+            words
+        ):
+            return match.span()
+    return None
+
+
 _SPEAKS_OF_PHRASE = (
     "seed", "wallet", "words", "recovery", "mnemonic", "phrase", "metamask", "ledger", "trezor", "bip39", "bip-39",
     "助记词", "助記詞", "恢复短语", "种子短语", "钱包", "錢包",
@@ -181,6 +200,7 @@ _SPEAKS_OF_PHRASE = (
 
 RULES = (
     Rule("seed-phrase", "seed-phrase", _SPEAKS_OF_PHRASE, walk=_phrases),
+    Rule("seed-phrase-numbered", "seed-phrase", ("12. ", "12) ", "12."), _numbered),
     Rule(
         "seed-phrase-han",
         "seed-phrase",

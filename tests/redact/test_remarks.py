@@ -12,6 +12,7 @@ _CODE_BEFORE = int(shipped("memd.redact.typed_codes._CHARS_BEFORE"))
 _CODE_BEHIND = int(shipped("memd.redact.typed_codes._CHARS_BEHIND"))
 _REMARK_BEFORE = int(shipped("memd.redact.made_up_passwords._CHARS_BEFORE"))
 _REMARK_BEHIND = int(shipped("memd.redact.made_up_passwords._CHARS_BEHIND"))
+_MADE_OF = int(shipped("memd.redact.described_passwords._CHARS_OF_LINE"))
 _MISSED = int(shipped("memd.redact.given_to_programs._CHARS_OF_MISSED"))
 
 
@@ -26,6 +27,7 @@ def _filled(chars: int) -> str:
         ("bancomat{}4 0 7 2", "4 0 7 2", 20, _APART + 20),
         ("the padlock{}left 12 right 30 left 6", "left 12 right 30 left 6", 20, _CODE_BEFORE + 2),
         ("left 12 right 30 left 6{}for the padlock", "left 12 right 30 left 6", 20, _CODE_BEHIND + 2),
+        ("for the safe{}it was 'acer' backwards, so recareca", "recareca", 20, _MADE_OF + 2),
         ("Bramble_Fog7{}says locked", "Bramble_Fog7", 20, _REMARK_BEFORE + 2),
         ("says locked{}Bramble_Fog7", "Bramble_Fog7", 20, _REMARK_BEHIND + 2),
     ],

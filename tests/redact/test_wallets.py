@@ -100,3 +100,29 @@ def test_words_and_keys_stand_near_what_speaks_of_them(far: int) -> None:
     drawn = ",".join(str(byte) for byte in Random(2).randbytes(64))
     gap = "." * (shipped("memd.redact.wallets._BYTES_CHARS") - len("solana") + far)
     assert (drawn in _REDACTOR.redact(f"solana{gap}[{drawn}]").text) is bool(far)
+
+
+def test_a_numbered_list_of_words_of_wallets_goes_without_a_label() -> None:
+    """Each on a line or not; of other words it stays, and so does what stands around it."""
+    most = int(shipped("memd.redact.wallets._CHARS_OF_LIST"))
+    words = [
+        "orbit",
+        "walnut",
+        "hazard",
+        "simple",
+        "invite",
+        "drum",
+        "alien",
+        "bronze",
+        "fit",
+        "blanket",
+        "wagon",
+        "yellow",
+    ]
+    listed = "\n".join(f"{number}. {word}" for number, word in enumerate(words, 1))
+    assert len(listed) < most
+    assert _REDACTOR.redact(f"paper copy:\n{listed}\nin the drawer").text.startswith(
+        "paper copy:\n[REDACTED:seed-phrase]"
+    )
+    others = "\n".join(f"{number}. {word}" for number, word in enumerate(["apples", "plums"] * 6, 1))
+    assert _REDACTOR.redact(others).text == others

@@ -1,0 +1,116 @@
+"""Finds passwords and codes behind what they are made of, how they are spelled, or a question for them: "dell backwards, so lledlled"."""
+
+import re
+
+from memd.redact import plain_passwords, secret_candidates, secret_values
+from memd.redact.made_up_passwords import grade_of
+from memd.redact.rule import Nearby, Rule, Span
+from memd.redact.secret_words import SECRET_WORDS, either
+
+_WORDS = SECRET_WORDS.described
+_CHARS_OF_LINE = 120  # characters around what is said of it, in which a word for what it opens stands
+_OPENED = re.compile(rf"(?<![^\W\d_])(?:{either(_WORDS.opened)})", re.IGNORECASE)
+
+
+def _is_of_lock(text: str, start: int, end: int) -> bool:
+    """Return whether a line speaks of something that is opened or logged in to."""
+    left = max(0, start - _CHARS_OF_LINE)
+    begin = text.rfind("\n", left, start) + 1 or left
+    till = text.find("\n", end, end + _CHARS_OF_LINE)
+    till = min(len(text), end + _CHARS_OF_LINE) if till < 0 else till
+    return _OPENED.search(text, begin, till) is not None
+
+
+# --- what it is made of: "grandad's birthday backwards which is 8391", "your middle name and mine joined: RosalindEdgar"
+
+_ENDS = r"(?=[\"'”’»]?(?:[.,;!?)](?!\w)|[ ]?[–—-][ ]|[ ](?:[(]|and|but|then|so|for|don['’]?t|he|she|they|in)\b|[ \t]{0,4}(?:\n|\Z)|[ ][(]))"
+_MADE_OF = re.compile(
+    rf"(?:{either(_WORDS.made_of)})(?![a-z])(?P<between>[^\n:=]{{0,50}}?)(?P<by>[ ]?[:=][ ]{{1,2}}|[ ]?[–—-][ ]|,?[ ](?:which[ ]is|so|that['’]?s|i\.?e\.?|=|is|also|ist|yani|cioè|donc|o[ ]sea|ou[ ]seja|dus|czyli|то[ ]есть|alltså)[ ](?:now[ ]|it['’]?s[ ])?|,[ ]|[ ](?=[0-9]{{4,8}}(?!\d)))[\"'“‘«]?"
+    rf"(?P<secret>[0-9]{{4,8}}|[0-9]{{1,2}}(?:-[0-9]{{1,2}}){{2,3}}|[A-Za-zÀ-ɏЀ-ӿ0-9][^\s\"'“”‘’«»,;:()]{{4,31}}?|(?-i:[A-Z][a-z]{{2,14}})(?:[ ](?-i:[A-Z][a-z]{{2,14}})){{2,5}}){_ENDS}",
+    re.IGNORECASE,
+)
+
+
+def _made_of(text: str, at: int) -> Span | None:
+    match = None if text[at - 1 : at].isalpha() else _MADE_OF.match(text, at)
+    if match is None or not _is_of_lock(text, at, match.end()):
+        return None
+    said = match["secret"]
+    if secret_candidates.is_year(said) and match["by"].strip() in {":", "=", ",", "-", "–", "—"}:
+        return None
+    if said.isdecimal() or " " in said or "-" in said:
+        return match.span("secret")
+    is_word = (
+        not plain_passwords.may_be_plain(said)
+        or (said.islower() and (secret_values.is_participle(said) or len(said) < 6))
+        or said.lower() in _WORDS.no_values
+        or secret_values.is_about_passwords(said)
+    )
+    return None if is_word else match.span("secret")
+
+
+# --- letter by letter: "s p a t u l a 5 all lowercase no gaps"
+
+_LETTERS = re.compile(
+    r"(?<![^\s:\"'“(=])(?P<secret>[A-Za-z0-9!#$%&@_](?:[ -][A-Za-z0-9!#$%&*@_.]){5,30})(?![^\s.,;!?)\"'”])",
+    re.ASCII,
+)
+_LETTER = re.compile("[A-Za-z]")
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+
+
+def _letter_by_letter(text: str, at: int) -> Span | None:
+    left = max(0, at - 90)
+    begin = text.rfind("\n", left, at) + 1 or left
+    end = text.find("\n", at, at + 110)
+    for match in _LETTERS.finditer(text, begin, at + 110 if end < 0 else end):
+        said = match["secret"].replace(" ", "").replace("-", "")
+        # Columns of options, chords and moves are in capitals, or repeat themselves.
+        if (
+            _ALPHABET.find(said.lower()[:4]) < 0
+            and len(_LETTER.findall(said)) >= 5
+            and len(set(said.lower())) >= 5
+            and not said.isupper()
+        ):
+            return match.span("secret")
+    return None
+
+
+# --- the line below a question that does not name it: "and to get in?" and "popcornBucket."
+
+_ANSWER = re.compile(
+    r"[^\n?]{0,60}\?[\"”]?[ \t]{0,4}\n[ \t>]{0,8}(?:[*_]{0,2}[\w .-]{1,24}[*_]{0,2}[:：][ ])?(?:it['’]?s[ ]|its[ ]|just[ ]|try[ ]|use[ ]|type[ ])?[\"'“`]?(?P<secret>[!-~]{6,64}?)[\"'”`]?[.!]?[ \t]{0,4}(?=\n|\Z)",
+    re.IGNORECASE,
+)
+
+
+def _answered(text: str, at: int) -> Span | None:
+    match = _ANSWER.match(text, at)
+    is_one = match is not None and (
+        grade_of(match["secret"]) > 0 or secret_candidates.password_alone(match["secret"], 0) is not None
+    )
+    return match.span("secret") if match is not None and is_one else None
+
+
+# --- a remark in brackets between a label and its value: "Kennwort fürs Gäste-WLAN (steht am Kühlschrank): Schneewittchen7"
+
+_REMARKED = re.compile(
+    rf"(?:{either((*plain_passwords.LABELS, 'passphrase'))})[^\n:：=.;!?()]{{0,40}}[(（][^()（）\n]{{1,60}}[)）][ ]?[:：=][ ]{{1,3}}[\"'“«]?(?P<secret>[!-~]{{6,64}}?)(?=[\"'”»]?[.,;!]?(?:\s|\Z))",
+    re.IGNORECASE,
+)
+
+
+def _remarked(text: str, at: int) -> Span | None:
+    match = None if text[at - 1 : at].isalpha() else _REMARKED.match(text, at)
+    if match is None or secret_values.is_reference(match["secret"]):
+        return None
+    return secret_values.strong_span(text, *match.span("secret"))
+
+
+RULES = (
+    Rule("password-made-of", "password", _WORDS.made_of, _made_of),
+    Rule("password-letter-by-letter", "password", _WORDS.spelled, _letter_by_letter, needs=Nearby(re.compile("[A-Za-z0-9] [A-Za-z0-9] [A-Za-z0-9] [A-Za-z0-9] "), 90, 90, 8)),
+    Rule("password-asked-for", "password", _WORDS.asks, _answered, needs=Nearby(re.compile(r"\?"), 0, 60)),
+    Rule("password-behind-remark", "password", (*plain_passwords.ANCHORS, "passphrase"), _remarked, needs=Nearby(re.compile("[)）][ ]?[:：=]"), 0, 110, 3)),
+)  # fmt: skip
+"""One rule a way to describe it."""
