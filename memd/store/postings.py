@@ -9,6 +9,7 @@ character or a number: questions in CJK scripts consist of such pairs. Other phr
 """
 
 import math
+from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, compress, islice, pairwise
@@ -134,7 +135,7 @@ class TermReader:
         self._tokenizer = connection.fts5_tokenizer("porter", ["ascii"])
         self._code_of: dict[str, int] = {}  # of a word
         self._code_of_stem: dict[str, int] = {}
-        self._keys: list[int] = []  # by code
+        self._keys = array("Q")  # by code
 
     def keys_of(self, phrases: Sequence[str]) -> list[np.uint64 | None]:
         """Return the keys of phrases; None for a phrase that is not a term."""
@@ -188,11 +189,11 @@ class TermReader:
         if len(self._code_of) > _MOST_WORDS:
             self._code_of.clear()
             self._code_of_stem.clear()
-            self._keys.clear()
+            del self._keys[:]
         columns = [words_of(column) for one in chunks for column in (one.text, one.context)]
         sizes = np.fromiter(map(len, columns), np.int64, len(columns))
         words = list(chain.from_iterable(columns))
-        self._learn(set(words) - self._code_of.keys())
+        self._learn(set(words).difference(self._code_of))
         codes = np.fromiter(map(self._code_of.__getitem__, words), np.uint64, len(words))
         column = np.repeat(np.arange(len(columns), dtype=np.uint64), sizes)
         keys = np.array(self._keys, np.uint64)
