@@ -65,16 +65,18 @@ class MatrixBlock(msgspec.Struct, frozen=True):
 
     def rows_of(self, chunk_ids: Ids) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return the rows of chunks, and for each whether the chunk is in this block and not deleted."""
-        nowhere = np.zeros(len(chunk_ids), np.intp), np.zeros(len(chunk_ids), np.bool_)
         if not len(self.ids):
-            return nowhere
+            return np.zeros(len(chunk_ids), np.intp), np.zeros(len(chunk_ids), np.bool_)
         order, ids = self.by_id or (None, self.ids)
-        if ids[-1] < chunk_ids.min(initial=ids[-1] + 1) or ids[0] > chunk_ids.max(initial=ids[0] - 1):
-            return nowhere
         # Of several rows of one chunk, only the last one may be alive.
         at = np.maximum(ids.searchsorted(chunk_ids, side="right") - 1, 0)
         rows = at if order is None else order[at]
         return rows, (self.ids[rows] == chunk_ids) & (self.kinds[rows] != DEAD)
+
+    def may_hold(self, first: int, last: int) -> bool:
+        """Return whether any chunk with an id of first..last may be in this block."""
+        _, ids = self.by_id or (None, self.ids)
+        return bool(len(ids) and ids[0] <= last and ids[-1] >= first)
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -166,7 +168,10 @@ class _Block:
         self.used = end
 
     def remove(self, chunk_ids: Ids) -> None:
-        rows, is_here = self.part().rows_of(chunk_ids)
+        part = self.part()
+        if not part.may_hold(int(chunk_ids.min()), int(chunk_ids.max())):
+            return
+        rows, is_here = part.rows_of(chunk_ids)
         gone = distinct(rows[is_here])
         self._kinds[gone] = DEAD
         self._alive -= len(gone)
