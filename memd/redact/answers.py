@@ -141,6 +141,47 @@ def _of_question(text: str, at: int) -> Span | None:
     return match.span("secret")
 
 
+# "进群暗号 月半小夜曲 ,答错不放", "合言葉は「そらまめ三粒」": words in these scripts, in quotes, behind a verb, or between blanks.
+_EAST = "一-鿿々ぁ-ヿ가-힣"
+_PHRASE_EAST = re.compile(
+    rf"(?:{either(_WORDS.words_east)})(?:红包|紅包|短语)?(?:[^\n。；;!?！？A-Za-z0-9]{{0,6}}?(?P<tells>[是为為叫即]|[はは는은]|[:：=])[ ]?(?P<open>[「“\"『'‘])?|(?P<quoted>[「“\"『])|(?P<blank>[ ])"
+    r"|[」”]?を(?:聞|求め)\w{1,6}(?:たら|れば|と)[ 、]{0,2}(?P<asked>))"
+    rf"(?P<secret>[{_EAST}](?:[{_EAST}A-Za-z]|[ ](?=[가-힣])){{1,17}}[0-9]{{0,6}})"
+)
+_ENDS_PHRASE = re.compile(r"[ ]?(?:[,，。;；!！](?!\w)|[,，。;；!！](?=[一-鿿])|\n|\Z)|[ ](?=[^ -~])")
+_ENDS_QUOTED = re.compile(r"[」”\"』'’]")
+_ENDS_VERB = re.compile("[」”]?[ ]?(?:に(?:し|設定|変)|と(?:答|言|伝)|라고|으로|로 )")
+_STOPS_PHRASE = re.compile(either(_WORDS.phrase_stops))
+_LEAST_OF_PHRASE = 3  # characters without quotes
+
+
+def _phrase_east(text: str, at: int) -> Span | None:
+    """Return the words that are said or typed behind a label for such, in Chinese, Japanese or Korean."""
+    match = None if text[at - 1 : at] in {"绕", "繞"} else _PHRASE_EAST.match(text, at)
+    if match is None:
+        return None
+    said, start, end = match["secret"], match.start("secret"), match.end("secret")
+    verb = _ENDS_JAPANESE.search(said)
+    if verb is not None:
+        said, end = said[: verb.start()].rstrip(), start + len(said[: verb.start()].rstrip())
+    if match["open"] or match["quoted"]:
+        is_closed = _ENDS_QUOTED.match(text, end) is not None and len(said) >= _LEAST_OF_PHRASE
+        return (start, end) if is_closed and not secret_values.is_about_passwords(said) else None
+    if len(said) < _LEAST_OF_PHRASE or _STOPS_PHRASE.search(said) is not None or " " in said:
+        return None
+    if said in secret_values.HARMLESS_WORDS or (match["blank"] and text.startswith("암호 ", at)):
+        return None
+    if verb is not None or _ENDS_VERB.match(text, end) is not None:
+        return (start, end)
+    is_one = match["asked"] is None and _ENDS_PHRASE.match(text, end) is not None
+    return (start, end) if is_one else None
+
+
+# What Japanese and Korean have behind the words.
+_ENDS_JAPANESE = re.compile(
+    "(?:と(?:答え|言|伝え)|に(?:し|設定|変)|(?:[ ](?:라고|으로|로))(?![가-힣])|라고[ ]).{0,12}\\Z"
+)
+
 RULES = (
     Rule("word-said-aloud", "password", without_longer(_WORDS.words), _said_aloud),
     Rule(
@@ -151,6 +192,7 @@ RULES = (
     ),
     Rule("answer-named-before", "password", _WORDS.question_of, _named_before),
     Rule("answer-asked-between", "password", _WORDS.questions, _asked_between),
+    Rule("phrase-east-asian", "password", _WORDS.words_east, _phrase_east),
     Rule("answer-in-sentence", "password", _WORDS.questions, _of_question),
     Rule("answer-abroad", "password", ("first pet", *_WORDS.people, *_WORDS.questions), _answered),
 )

@@ -21,6 +21,32 @@ _IN_CHINESE = re.compile(
 )
 
 
+# Letters, digits and symbols as they are read out: "大K小x三三井号八", "えー・びー・さん", "에이 케이 공삼".
+_READ = rf"(?>{either((*_WORDS.spelled_letters, *_WORDS.spelled_signs))}|[A-Za-z0-9])"
+_READ_OUT = re.compile(
+    rf"(?:{either(_WORDS.spelled_labels)})[^\n。；;!?！？]{{0,16}}?(?:[是为為は는은成打输念]了?[ :：]?|[:：,，]|[ ])[ 　“「\"]{{0,2}}"
+    rf"(?P<secret>{_READ}(?:[・· 、-]?{_READ}){{3,23}}+)(?![A-Za-z0-9])"
+)
+_LEAST_READ = 2  # digits or symbols
+_DIGITS_READ = re.compile(
+    rf"(?:ぜろ|ゼロ|れい|まる|いち|に|さん|よん|し|ご|ろく|なな|しち|はち|きゅう|きゅー|く|영|공|일|이|삼|사|오|육|칠|팔|구)(?:[・· 、-](?:{either(_WORDS.spelled_signs)})){{3,11}}"
+)
+_LETTER_READ = re.compile(rf"{either(_WORDS.spelled_letters)}|[A-Za-z]")
+_SIGN_OR_DIGIT = re.compile(either(_WORDS.spelled_signs))
+_ENDS_READING = re.compile(
+    r"[”」\"]?[ ]?(?:[,，。.;；!！、（(]|\s|\Z|です|입니다|야|전부|전체|这|你|没|沒|全部)"
+)
+
+
+def _read_out(text: str, at: int) -> Span | None:
+    match = _READ_OUT.match(text, at)
+    if match is None or _ENDS_READING.match(text, match.end()) is None:
+        return None
+    said = match["secret"]
+    is_read = _LETTER_READ.search(said) is not None and len(_SIGN_OR_DIGIT.findall(said)) >= _LEAST_READ
+    return match.span("secret") if is_read or _DIGITS_READ.fullmatch(said) is not None else None
+
+
 def _spoken(text: str, at: int) -> Span | None:
     match = _SPOKEN.match(text, at) or _IN_CHINESE.match(text, at)
     if match is None or _NO_CODE.search(text, max(0, at - 16), match.start("secret")) is not None:
@@ -28,5 +54,8 @@ def _spoken(text: str, at: int) -> Span | None:
     return match.span("secret")
 
 
-RULES = (Rule("code-spoken", "code", _LABELS, _spoken),)
-"""One rule."""
+RULES = (
+    Rule("code-spoken", "code", _LABELS, _spoken),
+    Rule("password-read-out", "password", _WORDS.spelled_labels, _read_out),
+)
+"""Codes of digits, and passwords that are read out letter by letter."""

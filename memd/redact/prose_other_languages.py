@@ -22,7 +22,18 @@ _CHINESE_WORDS: tuple[tuple[str, str, tuple[str, ...], Strength], ...] = (
     (
         "password-chinese",
         "password",
-        ("密码", "密碼", "口令", "密 码", "密　码", "暗号", "提取码", "提取碼", "访问码"),
+        (
+            "密码",
+            "密碼",
+            "口令",
+            "密 码",
+            "密　码",
+            "暗号",
+            "提取码",
+            "提取碼",
+            "访问码",
+            *SECRET_WORDS.plain.misspelled,
+        ),
         "password",
     ),
     ("key-chinese", "api-key", ("密钥", "秘钥", "密鑰", "金鑰", "私钥", "私鑰"), "token"),
@@ -214,6 +225,11 @@ def _said_before(text: str, at: int) -> Span | None:
 _OF_SHARE = re.compile(
     r"(?:提取|访问|訪問)[码碼][ ]?[:：]?[ ]?(?P<secret>[A-Za-z0-9]{4})(?![A-Za-z0-9])", re.ASCII
 )
+# The same, however its label is written, with letters and digits.
+_SHARED_SO = re.compile(
+    rf"(?:{either(SECRET_WORDS.plain.share_codes)})[ ]?(?:[:：是为]|\n)?[ ]?(?P<secret>(?=[a-z]{{0,3}}[0-9])(?=[0-9]{{0,3}}[a-z])[a-z0-9]{{4}})(?![A-Za-z0-9_.-])",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 # A link to a shared folder, and its password of four characters.
@@ -225,7 +241,7 @@ _CHARS_OF_LINK = 100
 
 
 def _of_share(text: str, at: int) -> Span | None:
-    match = _OF_SHARE.match(text, at)
+    match = _OF_SHARE.match(text, at) or _SHARED_SO.match(text, at)
     if match is None and _SHARES.search(text, max(0, at - _CHARS_OF_LINK), at) is not None:
         match = _BESIDE_SHARE.match(text, at)
     return None if match is None else match.span("secret")
@@ -429,7 +445,7 @@ RULES = (
     Rule("password-chinese-in-place", "password", ("密码", "密碼", "口令", "授权码"), _in_place),
     Rule("code-chinese-parted", "code", _OF_CODES, _parted),
     Rule("answer-chinese", "password", ("密保",), _answered),
-    Rule("code-of-share", "code", ("提取码", "提取碼", "访问码", "訪問碼", "密码", "密碼"), _of_share),
+    Rule("code-of-share", "code", ("訪問碼", "密码", "密碼", *SECRET_WORDS.plain.share_codes), _of_share),
     Rule(
         "password-abroad",
         "password",

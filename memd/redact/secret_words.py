@@ -65,6 +65,9 @@ class KeyWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     others: tuple[str, ...]
     others_in_chinese: tuple[str, ...]
     secret_abroad: tuple[str, ...]
+    labels_east: tuple[str, ...]
+    tells_east: tuple[str, ...]
+    others_east: tuple[str, ...]
     sets: tuple[str, ...]
     sets_in_chinese: tuple[str, ...]
 
@@ -82,6 +85,8 @@ class PlainWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     devices: tuple[str, ...]
     new: tuple[str, ...]
     says: tuple[str, ...]
+    misspelled: tuple[str, ...]
+    share_codes: tuple[str, ...]
     numbered_things: tuple[str, ...]
     spelled_labels: tuple[str, ...]
     spelled_of: frozenset[str]
@@ -98,6 +103,8 @@ class AnswerWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asks_joined: tuple[str, ...]
     words: tuple[str, ...]
     then_said: tuple[str, ...]
+    words_east: tuple[str, ...]
+    phrase_stops: tuple[str, ...]
     no_words: frozenset[str]
     remembered: tuple[str, ...]
     perhaps_remembered: tuple[str, ...]
@@ -132,6 +139,9 @@ class SpokenNumbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: tuple[str, ...]
     labels_in_chinese: tuple[str, ...]
     says: tuple[str, ...]
+    spelled_letters: tuple[str, ...]
+    spelled_signs: tuple[str, ...]
+    spelled_labels: tuple[str, ...]
 
 
 class ReceivedCodeWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -184,6 +194,7 @@ class BelowWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asked: tuple[str, ...]
     others: frozenset[str]
     short: tuple[str, ...]
+    corrects: tuple[str, ...]
     next_line: tuple[str, ...]
     further_down: tuple[str, ...]
 

@@ -54,11 +54,14 @@ _OF_VALUE = re.compile(
     r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z!#&%~@$^*+])|[!#&%~@$^*+?=_.-](?=[A-Za-z0-9])(?<=[A-Za-z0-9].)"
 )
 _SIGN_WITHIN = re.compile(r"[!#$%&*^~](?<=[A-Za-z0-9].)(?=[A-Za-z0-9])")
+# Patterns that begin with one class of characters are searched for fastest.
 _OF_CODE = re.compile(
-    r"[0-9](?<![!#-&+-9:-^a-~].)(?=[0-9-])|(?<=[一-鿿ぁ-ヿ가-힣][,:;.!?])[0-9](?=[0-9-])|#(?=[0-9][0-9*-]{1,12}[#-])|[#*](?=[0-9]{2,8}#)"
+    r"[0-9#*](?:(?<=[0-9])(?:(?<![!#-&+-9:-^a-~].)|(?<=[一-鿿ぁ-ヿ가-힣][,:;.!?].))(?=[0-9-])|(?<=#)(?=[0-9][0-9*-]{1,12}[#-])|(?=[0-9]{2,8}#)(?<![0-9]))"
 )
-_DIGITS_APART = re.compile(
-    r"(?<![!-~])(?<![0-9][ ])(?![0-9]{1,3}0[ ][0-9]{1,3}0(?![0-9]))(?:[0-9](?:[ ][0-9]){3,5}|[0-9]{2,4}[ ][0-9]{2,4})(?![ ]?[!-~])"
+# Digits with blanks between them, and capitals with digits, where only a blank or another script is around.
+_APART = re.compile(
+    r"[0-9A-Z](?<![!-~].)(?:(?<=[0-9])(?<![0-9][ ].)(?:(?:[ ][0-9]){3,5}|(?=[0-9]{1,3}[ ][0-9]{2,4}(?![0-9]))(?![0-9]{0,2}0[ ][0-9]{1,3}0)[0-9]{1,3}[ ][0-9]{2,4})(?![ ]?[!-+/-~-]|[,.][0-9A-Za-z])"
+    r"|(?:(?<=[A-Z])(?=[A-Z]{0,3}[0-9])|(?<=[0-9])(?=[0-9]{0,5}[A-Z]))[A-Z0-9]{4,7}(?![!-+.-~-]))"
 )
 _LONGEST_WORD = 64
 _WORD = re.compile(rf"[!-~]{{3,{_LONGEST_WORD}}}+(?![!-~])")
@@ -122,7 +125,7 @@ _IS_THEN_CALLED = re.compile(
     rf"[\"'`”)]?[ ](?:as|is|was|for|or)[ ](?:[\w'’]{{1,12}}[ ]){{0,4}}?(?:(?:{either(_WORDS.called)})(?![a-z])|(?:{either(_WORDS.called_at_end)})(?=[.,;!?)]|\s|\Z)(?![ ]\w))"
     rf"|[\"'`”)]?[ ](?:(?:{either(_WORDS.before_does)})[ ])?(?:{either(_WORDS.does)})(?![a-z])"
     rf"|[\"'`”]?[ ]?(?:{either(_WORDS.as_abroad)})[ ](?:\w{{1,10}}[ ])?(?:{either(_WORDS.called_abroad)})"
-    rf"|[ ]?[就才]?是[^，。\n]{{0,8}}(?:{either(_WORDS.called_in_chinese)})"
+    rf"|[ ]?(?:(?:←|<-|⬅|👈)[ ]?)?(?:这个?|這個?|这串|這串)?[就才]?是[^，。,\n]{{0,12}}(?:{either(_WORDS.called_in_chinese)})"
     rf"|[\"'`”」]?[ ]?(?:{either(_WORDS.can_in_chinese)})(?:{either(_WORDS.does_in_chinese)})",
     re.IGNORECASE,
 )
@@ -151,12 +154,13 @@ _HAS_NUMBER = re.compile(
 )  # and a word follows the number
 _NUMBER = re.compile("[0-9]{2}(?![ ]?[时時日月号號点點年分])")
 _IN_EAST = re.compile("[一-鿿ぁ-ヿ가-힣]")
+_LETTERED = re.compile("(?=[A-Z]*[0-9])(?=[0-9]*[A-Z])[A-Z0-9]{5,8}")  # a model of a product looks the same
 _HOTLINE = re.compile("95[0-9]{3}|1008[0-9]|100[01][01]|123(?:06|15)")
 _DIGITS_OF_PRICE = 4
 _PARTICLE = re.compile("[はが는은이가了][ ]?\\Z")
 _OF_NUMBER = re.compile("(?:の番号|번호|編號|编号)[はは는은:：]?[ ]{0,2}\\Z")
 _COUNTED = re.compile(
-    rf"[ ]{{0,2}}(?:%|(?:mm|cm|km|m|kg|g|[gmk]i?b|ms|s|min|h|hrs?|[kmg]?hz|px|pt|k|v|w|usd|eur|gbp|x|[ap]m|st|nd|rd|th)(?![a-z])|{either(_WORDS.units)})|[.,:/][0-9]",
+    rf"[ ]{{0,2}}(?:%|(?:mm|cm|km|m|kg|g|[gmk]i?b|ms|s|min|h|hrs?|[kmg]?hz|px|pt|k|v|w|usd|eur|gbp|x|[ap]m|st|nd|rd|th)(?![a-z])|{either(_WORDS.units)})|[.:/][0-9]|,[0-9](?![0-9]{{0,3}}[ ]?[一-鿿])",
     re.IGNORECASE,
 )
 _OF_ERRORS = re.compile(either(_WORDS.errors), re.IGNORECASE)
@@ -201,7 +205,7 @@ def _near(*, codes: bool) -> Walk:
         )
         near = _Surroundings(text, places)
         parts = list(_lines(text, places))
-        words = chain(_words(text, parts, search), _digits_apart(text, parts) if codes else ())
+        words = chain(_words(text, parts, search), _apart(text, parts) if codes else ())
         for value in _candidates(words, known, lambda word: read(word, 0) if may_be(word) else None):
             if _is_told(text, value, near):
                 yield value.start, value.end
@@ -260,10 +264,10 @@ def _words(text: str, parts: Iterable[Span], search: _Search) -> Iterator[tuple[
                 at = end if blank is None else blank.end()
 
 
-def _digits_apart(text: str, parts: Iterable[Span]) -> Iterator[tuple[str, int]]:
-    """Yield digits with blanks between them, where nothing but a blank or another script is around."""
+def _apart(text: str, parts: Iterable[Span]) -> Iterator[tuple[str, int]]:
+    """Yield digits with blanks between them, and capitals with digits, each with its offset."""
     for start, end in parts:
-        for match in _DIGITS_APART.finditer(text, start, end):
+        for match in _APART.finditer(text, start, end):
             yield match[0], match.start()
 
 
@@ -587,10 +591,10 @@ def _may_be_code(value: SecretCandidate, cue: _Cue, between: str, *, told: int) 
     is_weakly_told = told < _TOLD or _PARTICLE.search(between) is not None
     if is_weakly_told and (
         plain.endswith("000" if len(plain) > _DIGITS_OF_PRICE else "00")
-        or (_PARTICLE.search(between) and secret_candidates.is_year(plain))
+        or (_PARTICLE.search(between) and secret_candidates.is_year(plain) and not cue.is_code)
     ):
         return False
-    if not cue.is_code and _OF_NUMBER.search(between) is not None:
+    if not cue.is_code and (_OF_NUMBER.search(between) is not None or _LETTERED.fullmatch(plain) is not None):
         return False
     if not cue.code_points or (cue.is_password and not cue.is_code and not 6 <= len(plain) <= 8):
         return False

@@ -64,7 +64,7 @@ _ABBREVIATION = re.compile(r"[b-df-hj-np-tv-z]{1,4}")
 _INITIAL = "[rRseEfaqQtTdwWczxvg]"
 _MEDIAL = "(?:h[kol]?|n[jpl]?|ml?|[koiOjpuPybl])"
 _FINAL = "(?:rt|s[wg]|f[raqtxvg]|qt|[rRsefaqtTdwczxvg])"
-_TYPED_KOREAN = re.compile(rf"(?:{_INITIAL}{_MEDIAL}(?:{_FINAL}(?!{_MEDIAL}))?){{2,12}}")
+_TYPED_KOREAN = re.compile(rf"(?>{_INITIAL}{_MEDIAL}(?:{_FINAL}(?!{_MEDIAL}))?){{2,12}}+")
 _LEAST_TYPED = 5  # letters
 _MOST_USUAL = 0.62  # of the pairs of letters may be those of words
 
