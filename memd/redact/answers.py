@@ -58,7 +58,8 @@ def _may_be_said(said: str, *, quoted: bool) -> bool:
     words = said.lower().split()
     return not (
         not words
-        or not {said.lower(), *words[:1]}.isdisjoint(secret_values.HARMLESS_WORDS)
+        or said.lower() in secret_values.HARMLESS_WORDS
+        or (not (quoted and len(words) > 2) and words[0] in secret_values.HARMLESS_WORDS)
         or words[0] in _WORDS.no_words
         or words[0] in _WORDS.asks
         or (len(words) == 1 and words[0] in SECRET_WORDS.plain.function_words)
@@ -73,7 +74,7 @@ _CAPITALS = r"(?-i:[A-ZÀ-ÞА-ЯЁ])[\w'’.-]{1,24}(?:[ ](?:(?:of|the|de|la|vo
 _REMEMBERED = re.compile(
     rf"(?:(?P<sure>{either(_WORDS.remembered)})|{either(_WORDS.perhaps_remembered)})(?![a-z])(?P<between>[^\n:=.;!]{{0,60}}?)"
     rf"(?:[ ]?(?:[:=]|[?])[ ]{{0,2}}(?:{either(_WORDS.then_said)})?[ ]{{0,2}}|[ ](?:is|was)[ ]{{1,2}}|[ ][–—-][ ]|[, ][ ]?(?:{either(_WORDS.then_said)})[ ]{{1,2}})"
-    rf"(?:[\"“'‘](?P<quoted>[^\n\"“”'‘’:=]{{2,40}})[\"”'’]|(?P<secret>{_CAPITALS}))(?![\w:=])",
+    rf"(?:[\"“'‘](?P<quoted>[^\n\"“”'‘’:=]{{2,40}})[\"”'’]|(?P<secret>{_CAPITALS}|[0-9]{{1,2}}[/.][0-9]{{1,2}}[/.](?:[0-9]{{2}}){{1,2}}))(?![\w:=])",
     re.IGNORECASE,
 )
 _FOR_LOGIN = re.compile(rf"(?<![a-z])(?:{either(_WORDS.for_login)})", re.IGNORECASE)
@@ -84,7 +85,10 @@ def _remembered(text: str, at: int) -> Span | None:
     if match is None:
         return None
     group = "secret" if match["quoted"] is None else "quoted"
-    if not _may_be_said(match[group], quoted=group == "quoted"):
+    is_date = (
+        match[group][0].isdecimal() and "date" not in match[0].lower() and "birth" not in match[0].lower()
+    )
+    if is_date or not _may_be_said(match[group], quoted=group == "quoted"):
         return None
     begin = text.rfind("\n", max(0, at - 60), at) + 1 or max(0, at - 60)
     end = text.find("\n", match.end(), match.end() + 60)
@@ -95,6 +99,26 @@ def _remembered(text: str, at: int) -> Span | None:
         or _FOR_LOGIN.search(text, match.end(), end) is not None
     )
     return match.span(group) if is_one else None
+
+
+# A bank asks for some letters of a word: "2nd and 5th letter of Thornbury".
+_LETTERS_OF = re.compile(
+    r"(?:letters?|characters?)[ ](?:of|from)[ ](?:(?:my|our|the)[ ](?:secret[ ]|memorable[ ])?(?:word|name|place)[ ]?,?[ ])?[\"'“‘]?(?P<secret>[A-ZÀ-Þ][\w'’-]{3,24})(?![\w])"
+)
+_WHICH = re.compile(r"(?:[0-9](?:st|nd|rd|th)|first|second|third|fourth|fifth|last)[ ,]", re.IGNORECASE)
+
+
+def _letters_of(text: str, at: int) -> Span | None:
+    match = _LETTERS_OF.match(text, at)
+    left = text.rfind("\n", max(0, at - 60), at) + 1 or max(0, at - 60)
+    is_one = (
+        match is not None
+        and _WHICH.search(text, left, at) is not None
+        and (_FOR_LOGIN.search(text, left, at) or _FOR_LOGIN.search(text, match.end(), match.end() + 40))
+        is not None
+        and _may_be_said(match["secret"], quoted=False)
+    )
+    return match.span("secret") if match is not None and is_one else None
 
 
 # "I named the cat Mirabelle, so that's what I put for 'first pet' at the bank".
@@ -189,6 +213,12 @@ RULES = (
         "password",
         without_longer((*_WORDS.remembered, *_WORDS.perhaps_remembered)),
         _remembered,
+    ),
+    Rule(
+        "answer-by-letters",
+        "password",
+        ("letter of", "letters of", "letters from", "characters of", "characters from", "character of"),
+        _letters_of,
     ),
     Rule("answer-named-before", "password", _WORDS.question_of, _named_before),
     Rule("answer-asked-between", "password", _WORDS.questions, _asked_between),

@@ -76,6 +76,26 @@ def _letter_by_letter(text: str, at: int) -> Span | None:
     return None
 
 
+# --- how it is spelled, before it: "la password del wifi è tutto attaccato gattonero77"
+
+_SPELLED_FIRST = re.compile(
+    rf"(?:{either(SECRET_WORDS.plain.spelling)})(?:[ ](?:again|please|auch|too))?(?:[ ]?[:=,–-])?[ ]{{1,2}}[\"'“«]?(?P<secret>[A-Za-zÀ-ɏЀ-ӿ][^\s\"'“”«»,;:()]{{5,31}}?)(?=[\"'”»]?(?:[.,;!?)](?!\w)|[ \t]{{0,4}}(?:\n|\Z)|[ ][(]))",
+    re.IGNORECASE,
+)
+_LABELLED = re.compile(
+    rf"(?:{either((*plain_passwords.LABELS, *SECRET_WORDS.plain.spelled_labels))})[^\n]{{0,60}}\Z",
+    re.IGNORECASE,
+)
+
+
+def _spelled_first(text: str, at: int) -> Span | None:
+    match = None if text[at - 1 : at].isalpha() else _SPELLED_FIRST.match(text, at)
+    if match is None or not any(map(str.isdigit, match["secret"])):
+        return None
+    left = text.rfind("\n", max(0, at - 80), at) + 1 or max(0, at - 80)
+    return match.span("secret") if _LABELLED.search(text[left:at]) is not None else None
+
+
 # --- the line below a question that does not name it: "and to get in?" and "popcornBucket."
 
 _ANSWER = re.compile(
@@ -110,6 +130,7 @@ def _remarked(text: str, at: int) -> Span | None:
 RULES = (
     Rule("password-made-of", "password", _WORDS.made_of, _made_of),
     Rule("password-letter-by-letter", "password", _WORDS.spelled, _letter_by_letter, needs=Nearby(re.compile("[A-Za-z0-9] [A-Za-z0-9] [A-Za-z0-9] [A-Za-z0-9] "), 90, 90, 8)),
+    Rule("password-spelled-first", "password", SECRET_WORDS.plain.spelling, _spelled_first, needs=Nearby(re.compile("[0-9]"), 0, 70)),
     Rule("password-asked-for", "password", _WORDS.asks, _answered, needs=Nearby(re.compile(r"\?"), 0, 60)),
     Rule("password-behind-remark", "password", (*plain_passwords.ANCHORS, "passphrase"), _remarked, needs=Nearby(re.compile("[)）][ ]?[:：=]"), 0, 110, 3)),
 )  # fmt: skip

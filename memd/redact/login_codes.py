@@ -79,7 +79,7 @@ _OTP = re.compile(
 # A code of a second factor, "use this 2FA: 551 902", and one of Steam.
 _SECOND_FACTOR = re.compile(
     rf"(?<![A-Za-z])(?:(?:2fa|mfa)(?:[ ]code(?:[ ]is|[ ]?:)|[ ]?:)[ ]{{0,3}}(?P<digits>[0-9]{{6,8}}|[0-9]{{3}}[ -][0-9]{{3}})(?![ ]?[A-Za-z])"
-    rf"|steam[ ]guard(?:[ ]code)?(?:[ ]is|[ ]?[:=])?[ ]{{1,3}}(?P<signs>(?-i:(?=[A-Z]{{0,4}}[0-9])(?=[0-9]{{0,4}}[A-Z])[A-Z0-9]{{5}})))(?![ ][0-9]){ENDS_NUMBER}",
+    rf"|steam[ ]guard(?:[ ]code)?(?:[ ]is|[ ]?[:=]|[ ](?:just[ ])?(?:gave|sent|says|shows|texted)(?:[ ](?:me|us))?)?[ ]{{1,3}}(?P<signs>(?-i:(?=[A-Z]{{0,4}}[0-9])(?=[0-9]{{0,4}}[A-Z])[A-Z0-9]{{5}})))(?![ ][0-9]){ENDS_NUMBER}",
     re.IGNORECASE,
 )
 
@@ -115,7 +115,7 @@ RULES = (
     ),
     Rule("code-to-log-in", "code", ("code",), matching(_CODE_TO), skips_prose=True),
     Rule("otp-said", "code", ("otp",), matching(_OTP), skips_prose=True),
-    Rule("code-second-factor", "code", ("2fa", "mfa", "steam guard"), _second_factor, needs=Nearby(DIGIT, 0, 24)),
+    Rule("code-second-factor", "code", ("2fa", "mfa", "steam guard"), _second_factor, needs=Nearby(DIGIT, 0, 48)),
     Rule("code-of-meeting-chinese", "code", ("密码", "密碼", "口令", "入会码"), _of_meeting, needs=Nearby(DIGIT, 0, 6)),
     Rule("code-to-verify", "code", ("verify your", "verify it"), _to_verify),
     Rule("code-of-the-next", "code", ("pin", "暗証番号", "비밀번호", "пин"), _next_code, needs=Nearby(DIGIT, 0, 40)),

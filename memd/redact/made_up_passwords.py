@@ -87,6 +87,8 @@ def grade_of(said: str) -> int:
             if not has_sign and _OTHER.fullmatch(plain) is not None and _TWO_CAPITALS.search(plain) is None
             else 2
         )
+    if has_both and _NAME_IN_PLACE.search(plain) is not None:
+        return 0
     if has_both and _OTHER_CASE.fullmatch(plain) is None and len(_WHOLE_WORD.findall(plain)) > 1:
         return 1
     return 1 if has_sign and re.search("[!@#$%&+~^*]", plain) is not None and _SMALL.search(said) else 0
@@ -104,6 +106,7 @@ _IS_NAME = re.compile(r"[ ]?[:=(]|-\w")
 _TWO_CAPITALS = re.compile(
     r"[A-Z][a-z]{2,}[A-Z][a-z]{2,}[-.]?[0-9]|[A-Z][a-z]{2,}[-.][A-Z][a-z]{2,}[-.]?[0-9]|[a-z0-9]{2,}[-.][A-Za-z]{2,}[-.][0-9]"
 )
+_NAME_IN_PLACE = re.compile(r"-(?:in|on|upon|of|the|de|du|la|le|sur|und|and|to|am|an|der|by|at|for|y|e)-")
 _WHOLE_WORD = re.compile(r"[A-Za-z][a-z]{2,}")
 _OTHER_CASE = re.compile(r"[A-Z]?[a-z]{1,24}(?:-[a-z]{1,24}){1,4}|[A-Z]{1,24}(?:[-_.][A-Z]{1,24}){1,4}")
 

@@ -2,7 +2,7 @@
 
 import re
 
-from memd.redact import secret_candidates, secret_values
+from memd.redact import secret_candidates, secret_values, typed_codes
 from memd.redact.rule import DIGIT, Nearby, Rule, Span, matching
 from memd.redact.secret_words import SECRET_WORDS, either
 
@@ -30,7 +30,7 @@ def _sent(text: str, at: int) -> Span | None:
         return None
     begin, end = _line(text, at, 70, 110)
     for match in _SENT.finditer(text, begin, end):
-        if secret_candidates.is_year(match["secret"]):
+        if secret_candidates.is_year(match["secret"]) or typed_codes.is_counted(match["secret"]):
             continue
         if _TYPE_IT.search(text, begin, match.start()) or _TYPE_IT.search(text, match.end(), end):
             return match.span("secret")
@@ -130,7 +130,7 @@ def _in_fours(text: str, at: int) -> Span | None:
 # --- of a lock with buttons: "locker room is now C-2580-X"
 
 _OF_BUTTONS = re.compile(
-    r"(?:locker|door|gate|keypad|changing|gym|entry|shutter|staff|lock|store|stock)s?(?![a-z])[^\n]{0,40}?(?:[ ](?:is|now|to|it['’]?s|code|with)|:)[ ]{1,2}(?P<secret>(?-i:[A-Z]-?[0-9]{3,5}-?[XYZ]))(?![\w-])",
+    r"(?:locker|door|gate|keypad|changing|gym|entry|shutter|staff|lock|store|stock|digicode|interphone|immeuble|portail)s?(?![a-z])[^\n]{0,40}?(?:[ ](?:is|now|to|it['’]?s|code|with|est|c['’]est)|[ ]?:)[ ]{1,2}(?P<secret>(?-i:[A-Z]-?[0-9]{3,5}-?[XYZ]|[AB][0-9]{4,5}[AB]))(?![\w-])",
     re.IGNORECASE,
 )
 
@@ -173,7 +173,7 @@ RULES = (
     Rule("code-that-unlocks", "code", ("unlock",), matching(_UNLOCKS), needs=Nearby(re.compile("[=:]"), 0, 22)),
     Rule("key-on-label", "password", tuple(f"{what} {label}" for what in _OF_DEVICES for label in _LABELS), _on_label, needs=Nearby(re.compile("[A-Za-z][0-9]|[0-9][A-Za-z]"), 0, 60, 2)),
     Rule("password-in-fours", "password", _WORDS.fours, _in_fours, needs=Nearby(re.compile("[A-Za-z0-9]{4} [A-Za-z0-9]{4} [A-Za-z0-9]{4}"), 0, 80, 14)),
-    Rule("code-of-buttons", "code", ("locker", "door", "gate", "keypad", "changing", "gym", "entry", "shutter", "staff", "lock", "store", "stock"), matching(_OF_BUTTONS), needs=Nearby(re.compile("[A-Z]-?[0-9]{3}"), 0, 60, 5)),
+    Rule("code-of-buttons", "code", ("locker", "door", "gate", "keypad", "changing", "gym", "entry", "shutter", "staff", "lock", "store", "stock", "digicode", "interphone", "immeuble", "portail"), matching(_OF_BUTTONS), needs=Nearby(re.compile("[A-Z]-?[0-9]{3}"), 0, 60, 5)),
     Rule("word-texted", "password", ("text '", 'text "', "text “", "text ‘", "sms '", 'sms "', "send '", 'send "'), _texted),
     Rule("secret-half", "key", ("priv", "long one", "secret half", "secret one", "long bit", "long half", "secret bit"), _half, needs=Nearby(DIGIT, 0, 60)),
 )  # fmt: skip

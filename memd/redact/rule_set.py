@@ -101,8 +101,8 @@ _RULES_AND_REASONS: tuple[tuple[tuple[Rule, ...], str], ...] = (
     (tool_output.RULES, "a place that a tool, a device or an export has for a secret"),
     ((*keys_in_sentences.RULES, *keys_east_asian.RULES), "a key that its sentence tells"),
     (described_passwords.RULES, "a word behind what it is made of, how it is spelled, or a question"),
-    (made_up_passwords.RULES, "words put together as in a password, beside a remark on one"),
     (secrets_in_context.RULES, "a value that the words around it tell"),
+    (made_up_passwords.RULES, "words put together as in a password, beside a remark on one"),
 )
 RULES = tuple(rule for rules, _ in _RULES_AND_REASONS for rule in rules)
 """All built-in rules. The rank of a rule is its index."""

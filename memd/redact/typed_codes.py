@@ -55,8 +55,12 @@ def _in_line(text: str, cue: re.Pattern[str], start: int, end: int) -> bool:
 # --- digits one by one: "4 0 7 2", "7-0-3-9", "5 - 2 - 2 - 8"
 
 _APART = re.compile(
-    r"(?<![\w.,:/#+=-])(?<![0-9][ ])(?<![0-9][ ][-–][ ])(?P<secret>[#*]?[0-9](?P<by>[ ]|-|[ ][-–][ ]|\.)[0-9](?:(?P=by)[0-9]){2,5}[#*]?)"
+    r"(?<![\w.,:/#+=-])(?<![0-9][ ])(?<![0-9][ ][-–][ ])(?P<secret>[#*]?[0-9](?P<by>[ ]|-|[ ][-–][ ]|\.)[0-9](?:(?P=by)[0-9]){1,5}[#*]?)"
     r"(?![ ]?[-–.,:/]?[ ]?[0-9])(?![\w%°+*/=])(?![ ](?:x|of|in|out|goals|points|times|kg|km|cm|mm|hours|days|years)\b)"
+)
+_HAS_WHEELS = re.compile(
+    r"(?:bike |cable |combination |number )?lock|padlock|combination|combo|wheels|suitcase|luggage|briefcase|zahlenschloss|fahrradschloss|schloss|koffer|cadenas|valise|candado|maleta|lucchetto|valigia|cadeado|mala|slot|hangslot|kłódka|замок",
+    re.IGNORECASE,
 )
 _CHARS_OF_APART = 80
 
@@ -67,15 +71,18 @@ def _digits_apart(text: str, at: int) -> Span | None:
         return None
     end = text.find("\n", cue.end(), cue.end() + _CHARS_OF_APART)
     match = _APART.search(text, cue.end(), cue.end() + _CHARS_OF_APART + 16 if end < 0 else end)
-    if match is None or _is_counted(match["secret"]):
+    if match is None or is_counted(match["secret"]):
+        return None
+    # Three digits are those of a lock with wheels.
+    if len(DIGIT.findall(match["secret"])) == 3 and _HAS_WHEELS.match(text, at) is None:
         return None
     return match.span("secret") if _in_line(text, _ANY_CUE, *match.span("secret")) else None
 
 
-def _is_counted(said: str) -> bool:
+def is_counted(said: str) -> bool:
     """Return whether digits have the same distance from each to the next: a series, or one digit over and over."""
-    digits = [int(sign) for sign in said if sign.isdecimal()]
-    return len({after - before for before, after in pairwise(digits)}) == 1
+    digits = list(map(int, re.findall("[0-9]+" if re.search("[0-9]{2}[ -]", said) else "[0-9]", said)))
+    return len(digits) > 2 and len({after - before for before, after in pairwise(digits)}) == 1
 
 
 # --- digits as words: "six zero double two", "star four four one nine hash"
@@ -220,7 +227,7 @@ def _drawn(text: str, at: int) -> Span | None:
 
 
 _PICTURES = re.compile(
-    r"(?:picture|emoji|image|icon|symbol)[ -](?:code|password|passcode|pin|login|key)s?(?:[ ](?:for|of|on|to)[ ][^\n:=,]{1,30}?)?(?:[ ]?[:=]|[ ](?:is|was|are))[ ]{1,2}"
+    r"(?:(?:picture|emoji|image|icon|symbol)[ -](?:code|password|passcode|pin|login|key)s?|(?:magic|secret|login)[ ](?:picture|emoji|icon|symbol)s?)(?:[ ](?:for|of|on|to)[ ][^\n:=,]{1,30}?)?(?:[ ]?[:=]|[ ](?:is|was|are))[ ]{1,2}"
     r"(?P<secret>[^\W\d_]{2,12}(?:[ ][^\W\d_]{2,12})?(?:[ ]?[,/+→>-][ ]?(?:then[ ])?[^\W\d_]{2,12}(?:[ ][^\W\d_]{2,12})?){2,7})(?=[.;!)]|[ \t]{0,4}(?:\n|\Z)|[ ][(–—-])",
     re.IGNORECASE,
 )
@@ -286,7 +293,7 @@ RULES = (
     Rule("lock-keys", "code", (" then ",), _keys, needs=Nearby(re.compile(r"[ ][A-Z0-9][ ,]"), 3, 8, 3)),
     Rule("buttons", "code", ("xbox", "playstation", "ps4", "ps5", "switch", "console", "parental", "passkey", "controller"), _buttons, needs=Nearby(re.compile(r"[ABXYLR][B1-3T]?[ ,/+-]{1,2}(?:[ABXYLR]|up|down|left|right)"), 60, 80, 9)),
     Rule("pattern-drawn", "code", ("pattern", "muster", "patrón", "schéma", "knock code", "schema", "padrão", "patroon", "wzór", "desen", "узор", "граф. ключ", "графический ключ"), _drawn),
-    Rule("pictures", "code", ("picture", "emoji", "image", "icon", "symbol"), _pictures),
+    Rule("pictures", "code", ("picture", "emoji", "image", "icon", "symbol", "magic ", "secret picture", "secret emoji", "login picture"), _pictures),
     Rule("words-in-order", "password", (" words", "-words"), _in_order, needs=Nearby(re.compile(":"), 0, 30)),
 )  # fmt: skip
 """One rule a way to type, draw or turn a code."""
