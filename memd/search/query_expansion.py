@@ -239,19 +239,43 @@ def _forms(words: Sequence[str]) -> Iterator[str]:
 def _chinese(run: str) -> Iterator[AskedWord]:
     """Yield the content words of a run of CJK characters."""
     sizes = range(LONGEST_CHINESE, 0, -1)
-    known = thesaurus().known({run[at : at + size] for at in range(len(run)) for size in sizes})
+    seem_known = thesaurus().known({run[at : at + size] for at in range(len(run)) for size in sizes})
+    known = {word for word in seem_known if _others(word, (word,))}  # none: it only has the hash of another
     at = unknown = 0  # run[unknown:at] is not in the thesaurus
-    while at < len(run):
-        word = next((run[at : at + size] for size in sizes if run[at : at + size] in known), None)
-        if word is None or GRAMMAR.issuperset(word):
-            at += len(word or run[at])
+    for word in _cut(run, known):
+        at += len(word)
+        if word not in known or GRAMMAR.issuperset(word):
             continue
-        yield from _unknown(run[unknown:at])
+        yield from _unknown(run[unknown : at - len(word)])
         if _is_content(word):
             yield AskedWord(word, _others(word, (word,)))
-        at += len(word)
         unknown = at
     yield from _unknown(run[unknown:])
+
+
+def _cut(run: str, known: Collection[str]) -> list[str]:
+    """Cut a run of CJK characters into known words and single characters.
+
+    Of all cuts, one with the fewest characters that are neither known nor grammatical is chosen, then with the fewest words, then
+    with the fewest of one character, then with the longest first: 学生会议 is 学生 and 会议, though 学生会 is a word.
+    """
+    # For each place, from the last to the first: what is counted of the best cut from there, and its first word.
+    best: list[tuple[tuple[int, int, int], str]] = [((0, 0, 0), "")]
+    for at in reversed(range(len(run))):
+        found = []
+        for size in range(min(LONGEST_CHINESE, len(run) - at), 0, -1):
+            word = run[at : at + size]
+            if size == 1 or word in known:
+                rest = best[-size][0]
+                is_lost = word not in known and word not in GRAMMAR
+                found.append(((rest[0] + is_lost, rest[1] + 1, rest[2] + (size == 1)), word))
+        best.append(min(found, key=lambda one: one[0]))
+    words = []
+    at = 0
+    while at < len(run):
+        words.append(best[len(run) - at][1])
+        at += len(words[-1])
+    return words
 
 
 def _unknown(run: str) -> Iterator[AskedWord]:
