@@ -149,7 +149,7 @@ def _trimmed(value: str) -> str:
 
 
 _REFERENCE = re.compile(
-    r"""\$[\w{(]|\?[A-Za-z]{2,30}\Z|@@?[A-Za-z_]{3,40}@{1,2}\Z|(?:ConvertTo|Get|Read|New|Import|Export|Invoke|Unprotect)-[A-Z][A-Za-z]{2,30}\b|%\(?[A-Za-z_]\w*\)?[%s]|%[sdr](?![A-Za-z0-9])|%[A-Za-z]/|\{\{|\{[A-Za-z_][\w.\[\]]*[}!:(]|\(\?|\#\{|@\{|<[^\s>]{0,60}>?\Z|\[[^\]]{0,60}\]\Z
+    r"""\$[\w{(]|\?[A-Za-z]{2,30}\Z|@@?[A-Za-z_]{3,40}@{1,2}\Z|(?:ConvertTo|Get|Read|New|Import|Export|Invoke|Unprotect)-[A-Z][A-Za-z]{2,30}\b|%\(?[A-Za-z_]\w*\)?[%s]|%[sdr](?![A-Za-z0-9])|%[A-Za-z]/|\{\{|[0-9]{1,4}\}\}|\{[A-Za-z_][\w.\[\]]*[}!:(]|\(\?|\#\{|@\{|<[^\s>]{0,60}>?\Z|\[[^\]]{0,60}\]\Z
     |(?:os\.environ|os\.getenv|getenv|process\.env|import\.meta|env|ENV|secrets|vars|var|local|data|self|this|args|config|cfg
       |settings|options|opts|params|request|req|ctx|context|props|state|form|user|std|System|Deno|vault|module|each)
       (?:\.|\[|\()[A-Za-z_"']
@@ -256,7 +256,7 @@ def is_secret(
 _HYPHENED = re.compile(r"[a-z]{3,8}(?:-[a-z]{3,8}){3,11}")  # words as wallets draw them
 # What stands for a value: a label in a language, or the name of a variable that ends with one, or with one and "here".
 _OF_LABEL = re.compile(
-    rf"(?:{either(SECRET_WORDS.passwords)})\w{{0,3}}|[^\W\d_]{{2,12}}(?:[_ -][^\W\d_]{{2,12}}){{0,2}}[_ -](?:{either(SECRET_WORDS.passwords)})"
+    rf"(?:{either(SECRET_WORDS.passwords)})\w{{0,3}}[`'\"]?|[^\W\d_]{{2,12}}(?:[_ -][^\W\d_]{{2,12}}){{0,2}}[_ -](?:{either(SECRET_WORDS.passwords)})"
     r"(?:[_ -](?:aquí|aqui|hier|här|her|ici|qui|tutaj|buraya|здесь|сюда|тут))?",
     re.IGNORECASE,
 )
@@ -398,7 +398,9 @@ _ALONE = re.compile(r"(?<=[A-Z])[a-z](?=[A-Z])")
 
 
 def is_reference(text: str) -> bool:
-    """Return whether a text refers to a secret elsewhere, or is a placeholder: $VAR, <password>, ***."""
+    """Return whether a text refers to a secret elsewhere, or is a placeholder: $VAR, <password>, ***, パスワード."""
+    if not text.isascii() and _OF_LABEL.fullmatch(text) is not None:
+        return True
     return _refers(text) or _EXAMPLE.match(text) is not None or _MARK.search(text) is not None
 
 

@@ -134,7 +134,7 @@ _TYPED_BEHIND = re.compile(
     rf"[\"'`”」』)）]?[ ]?(?:[をでにとはが을를은는이가로]|으로)?[ ]?(?:{either(_WORDS.typed_behind)})"
 )
 _OTHER_NOUN = re.compile(
-    rf"(?:(?<![a-z])|(?<=[^\x00-\x7f]))(?:{either((*_WORDS.others, *_WORDS.networks))})[\"'`]?(?:[ ](?:there|here|now))?[ ]?(?:is|was|:|=|：|是|为|叫|は|은|는|を|에|이|가|(?:改|换|換|更新|设|設|刷|升|拉|回滚|迁|切|用)?[成为為到作了]?)?[ ]?[\"'`“(]?\Z",
+    rf"(?:(?<![a-z_])|(?<=[^\x00-\x7f]))(?:{either((*_WORDS.others, *_WORDS.networks))})[\"'`]?(?:[ ](?:there|here|now))?[ ]?(?:is|was|:|=|：|是|为|叫|は|은|는|を|에|이|가|(?:改|换|換|更新|设|設|刷|升|拉|回滚|迁|切|用)?[成为為到作了]?)?[ ]?[\"'`“(]?\Z",
     re.IGNORECASE,
 )
 _OF_NETWORK = re.compile(either(_WORDS.networks), re.IGNORECASE)
