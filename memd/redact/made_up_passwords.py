@@ -136,7 +136,9 @@ def _made_up(text: str, at: int) -> Span | None:
         is_told = is_quoted or (_ANNOUNCED if grade == 2 else _SAID).search(before) is not None
         if _OTHER_NOUN.search(before) or _NO_VALUE.search(before):
             continue
-        if not (is_strong if grade == 1 or not is_told else True) or not (is_told or grade == 2):
+        # With less than a sign, a capital and a number it must be announced, and the remark be a strong one.
+        is_clear = grade == 2 and is_told
+        if not is_clear and not (is_strong and (is_told or grade == 2)):
             continue
         return start, stop
     return None
