@@ -91,6 +91,7 @@ _OF_CODE_WORD = _any_of(_WORDS.codes)
 _OF_SETTING = re.compile(either(_WORDS.sets))
 _PASS_ALONE = re.compile(r"pass(?:es)?(?![A-Za-z])", re.IGNORECASE)
 _OTHER_PIN = re.compile(r"pin(?:s|[ -]?(?:board|header|wall|layout)s?)(?![A-Za-z])", re.IGNORECASE)
+_CODED = re.compile(r"code(?=[a-rt-z])", re.IGNORECASE)  # encoded, codec
 _CODE_ALONE = re.compile(r"cod(?:e|ice)s?(?![A-Za-z])|código|kodu?", re.IGNORECASE)
 # The owner of a code, before the word: codes without one are often those of programs, countries or files.
 _OWNED = re.compile(
@@ -418,6 +419,7 @@ class _Surroundings:
         is_code = (
             _OF_CODE_WORD.match(text, at) is not None
             and _OTHER_PIN.match(text, at) is None
+            and _CODED.match(text, at) is None
             and (
                 _CODE_ALONE.match(text, at) is None
                 or (
