@@ -224,7 +224,7 @@ class FoundHit(msgspec.Struct, frozen=True):
 class DegradedPart(msgspec.Struct, frozen=True):
     """A capability that is not available now, and why."""
 
-    part: str  # keyword | vector | query_embedding | watcher | provider | rebuild | store | included
+    part: str  # keyword | vector | query_embedding | synonyms | rerank | watcher | provider | rebuild | store | included
     reason: str
 
 
