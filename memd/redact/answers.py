@@ -179,6 +179,22 @@ _STOPS_PHRASE = re.compile(either(_WORDS.phrase_stops))
 _LEAST_OF_PHRASE = 3  # characters without quotes
 
 
+_OF_ACCESS = re.compile(either(_WORDS.phrase_access), re.IGNORECASE)
+_ELSEWHERE = re.compile(either(_WORDS.phrase_elsewhere))
+_CHARS_OF_ACCESS = 40
+
+
+def _is_asked_for(text: str, at: int, start: int, end: int) -> bool:
+    """Return whether the line around a label and the words behind it says who asks for them, and speaks of no game or story."""
+    left = text.rfind("\n", max(0, at - _CHARS_OF_ACCESS), at) + 1 or max(0, at - _CHARS_OF_ACCESS)
+    right = text.find("\n", end, end + _CHARS_OF_ACCESS)
+    right = min(len(text), end + _CHARS_OF_ACCESS) if right < 0 else right
+    parts = ((left, start), (end, right))
+    return any(_OF_ACCESS.search(text, *part) for part in parts) and not any(
+        _ELSEWHERE.search(text, *part) for part in parts
+    )
+
+
 def _phrase_east(text: str, at: int) -> Span | None:
     """Return the words that are said or typed behind a label for such, in Chinese, Japanese or Korean."""
     match = None if text[at - 1 : at] in {"绕", "繞"} else _PHRASE_EAST.match(text, at)
@@ -188,6 +204,8 @@ def _phrase_east(text: str, at: int) -> Span | None:
     verb = _ENDS_JAPANESE.search(said)
     if verb is not None:
         said, end = said[: verb.start()].rstrip(), start + len(said[: verb.start()].rstrip())
+    if not _is_asked_for(text, at, start, end):
+        return None
     if match["open"] or match["quoted"]:
         is_closed = _ENDS_QUOTED.match(text, end) is not None and len(said) >= _LEAST_OF_PHRASE
         return (start, end) if is_closed and not secret_values.is_about_passwords(said) else None

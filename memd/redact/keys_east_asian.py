@@ -37,7 +37,11 @@ def _is_key(said: str) -> bool:
     """Return whether a word behind a label and a verb is a key: drawn by chance, or as people make passwords."""
     if _LETTERS_OF_CODE.fullmatch(said) is not None:
         return randomness.is_jumble(said)
-    if secret_values.is_reference(said) or not any(map(str.isdigit, said)):
+    if (
+        secret_values.is_reference(said)
+        or secret_candidates.names_thing(said)
+        or not any(map(str.isdigit, said))
+    ):
         return False
     if (
         _SERIES.fullmatch(said) is not None

@@ -227,7 +227,7 @@ _OF_SHARE = re.compile(
 )
 # The same, however its label is written, with letters and digits.
 _SHARED_SO = re.compile(
-    rf"(?:{either(SECRET_WORDS.plain.share_codes)})[ ]?(?:[:：是为]|\n)?[ ]?(?P<secret>(?=[a-z]{{0,3}}[0-9])(?=[0-9]{{0,3}}[a-z])[a-z0-9]{{4}})(?![A-Za-z0-9_.-])",
+    rf"(?:{either(SECRET_WORDS.plain.share_codes)})[ ]?(?:[:：是为]|\n)?[ ]?(?P<secret>(?![0-9]{{3}}[pk]|h26[45])(?=[a-z]{{0,3}}[0-9])(?=[0-9]{{0,3}}[a-z])[a-z0-9]{{4}})(?![A-Za-z0-9_.-])",
     re.ASCII | re.IGNORECASE,
 )
 

@@ -41,7 +41,9 @@ _EXPRESSION = re.compile(
 _NAMED_THING = re.compile(
     r"(?:nvme|mmcblk|python|node|java|jdk|ubuntu|debian|windows|win|ios|macos|android|iphone|ipad|pixel|galaxy|server|host|web|db|user|test|version|chrome|postgres|mysql|php"
     r"|ruby|log|covid|usb|hdmi|ipv|wpa|tls|ssl|rtx|room|vlan|eth|wlan|keepass|1password|bcrypt|argon|pbkdf|base|rot|rsa|aes|ed|oauth|saml|fido|sha|md|gpt|claude"
-    r"|qwen|llama|gemini|opus|sonnet|salsa|chacha|blake)[a-z]{0,3}[-_.]?[0-9][\w.-]{0,6}",
+    r"|react|vue|angular|nest|ruoyi|keycloak|adminlte|antd|bootstrap|redis|oracle|nginx|tomcat|spring|flutter|kotlin|swift|gradle|ruby|unity|utf|ryzen|pkce"
+    r"|qwen|llama|gemini|opus|sonnet|salsa|chacha|blake)[a-z]{0,3}[-_.]?[0-9][\w.-]{0,6}"
+    r"|(?:jwt|aes|rsa|sha|hmac|ecdsa|oauth|pkce|l?gpl|agpl|apache|bsd|mpl|gps|i[3579]|r[3579])-[\w.-]{1,14}",
     re.IGNORECASE,
 )
 # db-credentials-2, FRITZ!Box: what names a secret that is kept elsewhere, and a network.
@@ -54,6 +56,8 @@ _NAME_AND_VERSION = re.compile(
 _FILE = re.compile(
     r"\.[a-z]{1,5}\Z|[/\\:=()<>]|_v?[0-9]{1,2}\.[0-9]|[_-]v[0-9]+\Z|[0-9](?:ms|s|m|h|[kmg]?b)\Z"
 )
+# "li-lei3", "bao-xiao-2": names of people and things in Latin letters, too.
+_NAME_AND_DIGIT = re.compile(r"[a-z]{2,6}(?:[-_][a-z]{2,6}){0,2}[-_]?[0-9]")
 _OF_PROGRAM = re.compile(
     r"[(){}\[\]<>;:,\"'`\\|/]|@[\w-]+\.|\.[a-z]{1,5}\Z|[a-z]\.[a-z]|\A-|\A[A-Z]{2,10}[-#][0-9][0-9-]*\Z|\A0x|\A[0-9a-f]{6,}\Z|\A[A-Z0-9]{1,40}+(?:_[A-Z0-9]{1,40}+){1,10}\Z"
     r"|&[a-z]{2,6}\b|&#|\A[$%]\w+\Z|%[0-9]\$[a-z]|\A[xX]\.509|\A[@#]\w+\Z|%(?:[2-7][0-9A-F]|0[9AD])(?![0-9]{2})|\A\$[A-Z]|@[a-z]+\Z|\Av[0-9]|\A[0-9]+-[a-z]+\Z|\A[a-z0-9]+(?:_[a-z0-9]+){0,6}_[a-z]+\Z|\w\.[A-Z]\w*\Z"
@@ -176,6 +180,7 @@ def _is_typed_abroad(plain: str) -> bool:
     """Return whether a word is Chinese in Latin letters with a digit, or Korean on a keyboard of Latin letters."""
     return (
         _FILE.search(plain) is None
+        and (_NAME_AND_DIGIT.fullmatch(plain) is None or typed_letters.is_typed_korean(plain))
         and plain.lower() not in secret_values.HARMLESS_WORDS
         and (typed_letters.is_romanised(plain) or typed_letters.is_typed_korean(plain))
     )

@@ -85,12 +85,18 @@ _OF_PASSWORD = _any_of(_WORDS.passwords)
 _OF_OPENING = _any_of(_WORDS.opens)
 _OF_ACCESS = _any_of(_WORDS.access)
 _OF_SERVICE = _any_of(_WORDS.services)
-_OF_LOCK = _any_of(_WORDS.locks)
+_OF_LOCK = _any_of(_WORDS.locks, _WORDS.counted_locks)
+# A number near one of these is a code only if somebody types it.
+_OF_COUNTED = _any_of(_WORDS.counted_locks, _WORDS.counted_codes)
+_OF_SURE = _any_of(_WORDS.locks, _WORDS.codes, _WORDS.passwords)
+_TYPED_NEAR = re.compile(either(_WORDS.typed_near))
+_OPENING_HOUR = re.compile("[0-2][0-9][0-5]0")
 _NO_LOCK = re.compile(either(_WORDS.no_locks))
-_OF_CODE_WORD = _any_of(_WORDS.codes)
+_OF_CODE_WORD = _any_of(_WORDS.codes, _WORDS.counted_codes)
 _OF_SETTING = re.compile(either(_WORDS.sets))
 _PASS_ALONE = re.compile(r"pass(?:es)?(?![A-Za-z])", re.IGNORECASE)
 _OTHER_PIN = re.compile(r"pin(?:s|[ -]?(?:board|header|wall|layout)s?)(?![A-Za-z])", re.IGNORECASE)
+_CIPHER = re.compile("암호(?:화|학|문|해독|알고|자산)")
 _CODED = re.compile(r"code(?=[a-rt-z])", re.IGNORECASE)  # encoded, codec
 _CODE_ALONE = re.compile(r"cod(?:e|ice)s?(?![A-Za-z])|código|kodu?", re.IGNORECASE)
 # The owner of a code, before the word: codes without one are often those of programs, countries or files.
@@ -137,6 +143,9 @@ _TYPED_BEHIND = re.compile(
 _OTHER_NOUN = re.compile(
     rf"(?:(?<![a-z_])|(?<=[^\x00-\x7f]))(?:{either((*_WORDS.others, *_WORDS.networks))})[\"'`]?(?:[ ](?:there|here|now))?[ ]?(?:is|was|:|=|：|是|为|叫|は|은|는|を|에|이|가|(?:改|换|換|更新|设|設|刷|升|拉|回滚|迁|切|用)?[成为為到作了]?)?[ ]?[\"'`“(]?\Z",
     re.IGNORECASE,
+)
+_REPLACED = re.compile(
+    rf"(?:{either(_WORDS.replaced)})[ ]?(?:{either(_WORDS.replaced_by)})(?:了|为)?[ ]{{0,2}}\Z", re.IGNORECASE
 )
 _OF_NETWORK = re.compile(either(_WORDS.networks), re.IGNORECASE)
 _OF_FIELD = re.compile(r"I[dD]s?[\"']?[ ]?[:=][ ]?[\"']?\Z")  # a field that is called an identifier
@@ -308,6 +317,7 @@ class _Cue(msgspec.Struct, frozen=True):
     is_password: bool
     is_code: bool
     size: int  # characters of the word
+    is_counted: bool  # a number near it may be anything that is not typed
 
 
 class Matches:
@@ -405,7 +415,7 @@ class _Surroundings:
         return (
             None
             if cue is None
-            else _Cue(at, cue.points, cue.code_points, cue.is_password, cue.is_code, cue.size)
+            else _Cue(at, cue.points, cue.code_points, cue.is_password, cue.is_code, cue.size, cue.is_counted)
         )
 
     def _classified(self, at: int) -> _Cue | None:
@@ -415,7 +425,7 @@ class _Surroundings:
             and _OTHER_KEY.search(text, max(0, at - _CHARS_OF_OTHER_CODE), at) is not None
         ):
             return None
-        is_password = _OF_PASSWORD.match(text, at) is not None
+        is_password = _OF_PASSWORD.match(text, at) is not None and _CIPHER.match(text, at) is None
         is_code = (
             _OF_CODE_WORD.match(text, at) is not None
             and _OTHER_PIN.match(text, at) is None
@@ -451,7 +461,9 @@ class _Surroundings:
             (match.end() - at for pattern in (_OF_CODE_WORD, _OF_LOCK) if (match := pattern.match(text, at))),
             default=0,
         )
-        return _Cue(at, points, code_points, is_password, is_code, size)
+        counted, sure = _OF_COUNTED.match(text, at), _OF_SURE.match(text, at)
+        is_counted = counted is not None and (sure is None or sure.end() < counted.end())
+        return _Cue(at, points, code_points, is_password, is_code, size, is_counted)
 
 
 def _is_told(text: str, value: SecretCandidate, near: _Surroundings) -> bool:
@@ -471,6 +483,8 @@ def _is_told(text: str, value: SecretCandidate, near: _Surroundings) -> bool:
     if value.grade == "digits" and _NO_CODE.search(before) is not None:
         return False
     if near.code.any_in(line, till) or _OF_FIELD.search(before[-_CHARS_OF_FIELD:]) is not None:
+        return False
+    if not value.has_sign and _REPLACED.search(before[-_CHARS_OF_NOUN:]) is not None:
         return False
     speaker = _SPEAKER_FIRST.match(before)
     spoken = speaker.end() if speaker else 0
@@ -549,6 +563,8 @@ def _of_cue(text: str, value: SecretCandidate, cue: _Cue, *, told: int, ends: bo
     points = cue.code_points if is_code else cue.points
     if not points or (is_code and not _may_be_code(value, cue, between, told=told)):
         return 0
+    if is_code and cue.is_counted and not _is_typed(text, value):
+        return 0
     if is_code and _HAS_NUMBER.fullmatch(between) is not None and text.startswith(" ", value.end):
         return 0
     if _PASS_ALONE.match(between) is not None and len(between) > _NEAR_PASS:
@@ -568,6 +584,20 @@ def _of_cue(text: str, value: SecretCandidate, cue: _Cue, *, told: int, ends: bo
     if ends and told and points >= _ACCESS and value.grade != "weak":
         points += _ENDS_CLAUSE
     return points + told
+
+
+def _is_typed(text: str, value: SecretCandidate) -> bool:
+    """Return whether somebody types a number: it has the signs of a keypad, begins with zero, or its line says so."""
+    if not value.said.isdecimal() and re.search("[#*]", value.said) is not None:
+        return True
+    if value.said.startswith("0") and _OPENING_HOUR.fullmatch(value.said) is None:
+        return True
+    left, right = max(0, value.start - _CHARS_OF_TELLING), value.end + _CHARS_OF_TELLING
+    begin, end = text.rfind("\n", left, value.start) + 1 or left, text.find("\n", value.end, right)
+    return (
+        _TYPED_NEAR.search(text, begin, value.start) is not None
+        or _TYPED_NEAR.search(text, value.end, right if end < 0 else end) is not None
+    )
 
 
 def _is_called_code(before: str) -> bool:
@@ -623,7 +653,11 @@ def _is_answer(text: str, value: SecretCandidate, near: _Surroundings, line: int
     )
     begins = _BEGINS_ANSWER.fullmatch(before) is not None
     if value.grade == "digits":
-        return begins and 4 <= len(value.said) <= 8 and any(cue.code_points for cue in cues)
+        return (
+            begins
+            and 4 <= len(value.said) <= 8
+            and any(cue.code_points and not cue.is_counted for cue in cues)
+        )
     points = max((cue.points for cue in cues), default=0)
     return (
         bool(points)
@@ -638,9 +672,16 @@ _OF_PASSWORDS = (
     *_WORDS.access,
     *_WORDS.services,
     *_WORDS.locks,
+    *_WORDS.counted_locks,
     *(word for word in _WORDS.sets if len(word) >= _SIGNS_OF_ANCHOR),
 )
-_OF_CODES = (*_WORDS.passwords, *_WORDS.locks, *_WORDS.codes)
+_OF_CODES = (
+    *_WORDS.passwords,
+    *_WORDS.locks,
+    *_WORDS.codes,
+    *_WORDS.counted_locks,
+    *_WORDS.counted_codes,
+)
 RULES = (
     Rule("password-in-context", "password", tuple(dict.fromkeys(_OF_PASSWORDS)), walk=_near(codes=False)),
     Rule("code-in-context", "code", tuple(dict.fromkeys(_OF_CODES)), walk=_near(codes=True)),

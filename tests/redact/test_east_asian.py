@@ -69,3 +69,36 @@ def test_what_says_that_a_key_is_none_stands_near_it() -> None:
     value = "7Kx-Qm20-vLpZ9"
     assert not _goes(f"缓存{'里' * (reach - 2)}key 是 {value}", value)
     assert _goes(f"缓存{'里' * reach}key 是 {value}", value)
+
+
+def test_who_asks_for_a_phrase_stands_near_it() -> None:
+    """Games, drills and lessons have such words, too."""
+    reach = int(shipped("memd.redact.answers._CHARS_OF_ACCESS"))
+    assert _goes(f"进群{'啊' * (reach - 2)}暗号:蒜苗炒腊肉", "蒜苗炒腊肉")
+    for text in (
+        f"进群{'啊' * (reach - 1)}暗号:蒜苗炒腊肉",
+        "进群暗号:蒜苗炒腊肉,游戏里说",
+        "暗号:蒜苗炒腊肉",
+        "进群再说\n暗号:蒜苗炒腊肉",
+    ):
+        assert _REDACTOR.redact(text).text == text
+
+
+@table(
+    ("text", "secret"),
+    [
+        ("更衣柜 3719 再拧一下", "3719"),
+        ("更衣柜 *3719#", "3719"),
+        ("更衣柜 0719", "0719"),
+        ("后门输 3719", "3719"),
+    ],
+)
+def test_a_number_beside_what_is_counted_goes_if_somebody_types_it(text: str, secret: str) -> None:
+    """Or if it has the signs of a keypad, or begins with zero and is no opening hour."""
+    assert _goes(text, secret)
+
+
+@table("text", ["更衣柜 3719", "后门是 0930", "A: 更衣柜几号\nB: 3719", "路由器换成 hua-wei_ax33"])
+def test_a_number_that_nobody_types_stays(text: str) -> None:
+    """So does the name of what replaces a device."""
+    assert _REDACTOR.redact(text).text == text
