@@ -49,8 +49,32 @@ def _said_aloud(text: str, at: int) -> Span | None:
     )
     if match is None:
         return None
+    begin, end = _line(text, at, match.end())
+    if _OTHERS_SAID.search(text, begin, end) is not None or (
+        _SURELY_SAID.match(text, at) is None
+        and _SAID_TO.search(text, begin, match.start("secret" if match["quoted"] is None else "quoted"))
+        is None
+        and _SAID_TO.search(text, match.end(), end) is None
+    ):
+        return None
     group = "secret" if match["quoted"] is None else "quoted"
     return match.span(group) if _may_be_said(match[group], quoted=group == "quoted") else None
+
+
+# These are said to nobody but a company, whatever stands around.
+_SURELY_SAID = re.compile(
+    r"duress|panic|memorable word[ ]?[:=]|verbal|telephone|phone|pick-?up|collection|spoken|voice|alarm|telefonkenn|telefonpass|kundenkenn|hasło telef|contraseña verbal|mot de passe verbal",
+    re.IGNORECASE,
+)
+_SAID_TO = re.compile(rf"(?<![^\W\d_])(?:{either(_WORDS.said_to)})", re.IGNORECASE)
+_OTHERS_SAID = re.compile(rf"(?<![^\W\d_])(?:{either(_WORDS.others_said)})", re.IGNORECASE)
+
+
+def _line(text: str, start: int, end: int) -> Span:
+    """Return the span of the line around a span, as far as some characters on either side."""
+    left = max(0, start - 80)
+    till = text.find("\n", end, end + 80)
+    return text.rfind("\n", left, start) + 1 or left, min(len(text), end + 80) if till < 0 else till
 
 
 def _may_be_said(said: str, *, quoted: bool) -> bool:
@@ -80,6 +104,13 @@ _REMEMBERED = re.compile(
 _FOR_LOGIN = re.compile(rf"(?<![a-z])(?:{either(_WORDS.for_login)})", re.IGNORECASE)
 
 
+_FOR_ACCOUNT = re.compile(r"[ ]for[ ][^\n]{0,24}(?:log-?in|account|bank)(?![a-z])", re.IGNORECASE)
+_FOR_LOGIN_ONLY = re.compile(rf"(?<![a-z])(?:{either(_WORDS.for_login_only)})", re.IGNORECASE)
+_IS_ANSWER = re.compile(
+    r"(?:security|secret|reset|recovery|reminder) answer|answer to|password hint answer", re.IGNORECASE
+)
+
+
 def _remembered(text: str, at: int) -> Span | None:
     match = None if text[at - 1 : at].isalpha() else _REMEMBERED.match(text, at)
     if match is None:
@@ -90,13 +121,16 @@ def _remembered(text: str, at: int) -> Span | None:
     )
     if is_date or not _may_be_said(match[group], quoted=group == "quoted"):
         return None
-    begin = text.rfind("\n", max(0, at - 60), at) + 1 or max(0, at - 60)
-    end = text.find("\n", match.end(), match.end() + 60)
-    end = min(len(text), match.end() + 60) if end < 0 else end
+    begin, end = _line(text, at, match.end())
+    if _OTHERS_SAID.search(text, begin, end) is not None:
+        return None
+    login = _FOR_LOGIN if match["sure"] is not None else _FOR_LOGIN_ONLY
     is_one = (
-        match["sure"] is not None
-        or _FOR_LOGIN.search(text, begin, match.start(group)) is not None
-        or _FOR_LOGIN.search(text, match.end(), end) is not None
+        login.search(text, begin, match.start(group)) is not None
+        or login.search(text, match.end(), end) is not None
+        or _FOR_ACCOUNT.search(match["between"]) is not None
+        or "answer" in text[at : match.start(group)].lower()
+        or _IS_ANSWER.match(text, at) is not None
     )
     return match.span(group) if is_one else None
 
@@ -113,7 +147,7 @@ def _letters_of(text: str, at: int) -> Span | None:
     left = text.rfind("\n", max(0, at - 60), at) + 1 or max(0, at - 60)
     is_one = (
         match is not None
-        and _WHICH.search(text, left, at) is not None
+        and len(_WHICH.findall(text[left:at])) > 1
         and (_FOR_LOGIN.search(text, left, at) or _FOR_LOGIN.search(text, match.end(), match.end() + 40))
         is not None
         and _may_be_said(match["secret"], quoted=False)
@@ -125,13 +159,18 @@ def _letters_of(text: str, at: int) -> Span | None:
 _NAMED = re.compile(
     r"(?:named|called|call|name[ ](?:is|was)|was[ ]called)[ ](?:(?:the|my|our|him|her|it|a)[ ](?:[a-z]{3,12}[ ])?)?(?P<secret>[A-ZÀ-Þ][\w'’-]{2,24})(?=[ ,])[^\n]{0,70}\Z"
 )
-_PUT = re.compile(r"(?:put|wrote|answer|gave|used|use|typed|chose|picked)(?![a-z])", re.IGNORECASE)
+_PUT_FOR = re.compile(
+    r"(?:put|wrote|gave|used|use|typed|chose|picked)[ ](?:(?:that|it|him|her)[ ])?(?:for|as|to|under|at)[ ](?:(?:the|my)[ ])?[\"'“‘]?\Z",
+    re.IGNORECASE,
+)
 
 
 def _named_before(text: str, at: int) -> Span | None:
     left = text.rfind("\n", max(0, at - 130), at) + 1 or max(0, at - 130)
     match = _NAMED.search(text[left:at])
-    if match is None or _PUT.search(match[0]) is None:
+    begin, end = _line(text, at, at + 12)
+    is_of_login = _FOR_LOGIN_ONLY.search(text, begin, at + 24) or _FOR_LOGIN_ONLY.search(text, at, end)
+    if match is None or is_of_login is None or _PUT_FOR.search(match[0]) is None:
         return None
     return left + match.start("secret"), left + match.end("secret")
 

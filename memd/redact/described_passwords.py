@@ -8,17 +8,18 @@ from memd.redact.rule import Nearby, Rule, Span
 from memd.redact.secret_words import SECRET_WORDS, either
 
 _WORDS = SECRET_WORDS.described
-_CHARS_OF_LINE = 120  # characters around what is said of it, in which a word for what it opens stands
-_OPENED = re.compile(rf"(?<![^\W\d_])(?:{either(_WORDS.opened)})", re.IGNORECASE)
+_CHARS_OF_LINE = 120  # characters before what is said of it, in which a word for what it opens stands
+_OPENED = re.compile(
+    rf"(?<![^\W\d_])(?:{either(_WORDS.opened)})[^\n.;!?]{{0,60}}?(?:[ ](?:is|was|ist|war|est|es|è|é|to|to[ ]jest|jest|это)[ ]|c['’]est[ ]|['’]s[ ]|[:=][ ]|(?<=şifresi)[ ])",
+    re.IGNORECASE,
+)
 
 
-def _is_of_lock(text: str, start: int, end: int) -> bool:
-    """Return whether a line speaks of something that is opened or logged in to."""
-    left = max(0, start - _CHARS_OF_LINE)
-    begin = text.rfind("\n", left, start) + 1 or left
-    till = text.find("\n", end, end + _CHARS_OF_LINE)
-    till = min(len(text), end + _CHARS_OF_LINE) if till < 0 else till
-    return _OPENED.search(text, begin, till) is not None
+def _is_told_of_lock(text: str, at: int) -> bool:
+    """Return whether something that is opened or logged in to "is" what stands at a place, in the same line."""
+    left = max(0, at - _CHARS_OF_LINE)
+    begin = text.rfind("\n", left, at) + 1 or left
+    return _OPENED.search(text, begin, at) is not None
 
 
 # --- what it is made of: "grandad's birthday backwards which is 8391", "your middle name and mine joined: RosalindEdgar"
@@ -31,9 +32,12 @@ _MADE_OF = re.compile(
 )
 
 
+_HAS_MORE = re.compile("[0-9]|[a-z][A-Z]")
+
+
 def _made_of(text: str, at: int) -> Span | None:
     match = None if text[at - 1 : at].isalpha() else _MADE_OF.match(text, at)
-    if match is None or not _is_of_lock(text, at, match.end()):
+    if match is None or not _is_told_of_lock(text, at):
         return None
     said = match["secret"]
     if secret_candidates.is_year(said) and match["by"].strip() in {":", "=", ",", "-", "–", "—"}:
@@ -41,7 +45,8 @@ def _made_of(text: str, at: int) -> Span | None:
     if said.isdecimal() or " " in said or "-" in said:
         return match.span("secret")
     is_word = (
-        not plain_passwords.may_be_plain(said)
+        (match["by"].strip() in {":", "=", ",", "-", "–", "—"} and _HAS_MORE.search(said) is None)
+        or not plain_passwords.may_be_plain(said)
         or (said.islower() and (secret_values.is_participle(said) or len(said) < 6))
         or said.lower() in _WORDS.no_values
         or secret_values.is_about_passwords(said)
@@ -56,6 +61,8 @@ _LETTERS = re.compile(
     re.ASCII,
 )
 _LETTER = re.compile("[A-Za-z]")
+_THEN_SIGNS = re.compile("[A-Za-z]{5,20}(?!(?:19|20)[0-9]{2})[0-9!#$&@]{1,4}")
+_ANY_LABEL = re.compile(rf"(?:{either(plain_passwords.LABELS)})", re.IGNORECASE)
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -71,6 +78,7 @@ def _letter_by_letter(text: str, at: int) -> Span | None:
             and len(_LETTER.findall(said)) >= 5
             and len(set(said.lower())) >= 5
             and not said.isupper()
+            and (_THEN_SIGNS.fullmatch(said) or _ANY_LABEL.search(text, begin, match.start()))
         ):
             return match.span("secret")
     return None
@@ -99,7 +107,7 @@ def _spelled_first(text: str, at: int) -> Span | None:
 # --- the line below a question that does not name it: "and to get in?" and "popcornBucket."
 
 _ANSWER = re.compile(
-    r"[^\n?]{0,60}\?[\"”]?[ \t]{0,4}\n[ \t>]{0,8}(?:[*_]{0,2}[\w .-]{1,24}[*_]{0,2}[:：][ ])?(?:it['’]?s[ ]|its[ ]|just[ ]|try[ ]|use[ ]|type[ ])?[\"'“`]?(?P<secret>[!-~]{6,64}?)[\"'”`]?[.!]?[ \t]{0,4}(?=\n|\Z)",
+    r"[^\n?]{0,6}\?[\"”]?[ \t]{0,4}\n[ \t>]{0,8}(?:[*_]{0,2}[\w .-]{1,24}[*_]{0,2}[:：][ ])?(?:it['’]?s[ ]|its[ ]|just[ ]|try[ ]|use[ ]|type[ ])?[\"'“`]?(?P<secret>[!-~]{6,64}?)[\"'”`]?[.!]?[ \t]{0,4}(?=\n|\Z)",
     re.IGNORECASE,
 )
 

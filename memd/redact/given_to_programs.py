@@ -20,7 +20,7 @@ def _of_group(match: re.Match[str]) -> tuple[str, Span]:
 
 _HERE = re.compile(rf"<<<[ ]?(?:{_VALUE})")
 _READS = re.compile(
-    r"cryptsetup|sudo[ ]-S|gpg2?[ ]|passwd|openssl|ssh-add|ssh-keygen|keepassxc-cli|veracrypt|kinit|smbclient|(?<![\w-])su[ ]|borg|restic|zfs[ ]load-key|luks|passphrase|password|7z[ ]|age[ ]-|docker[ ]login|login",
+    r"cryptsetup|sudo[ ]-S|gpg2?[ ]|passwd|ssh-add|ssh-keygen|keepassxc-cli|veracrypt|kinit|smbclient|borg|restic|zfs[ ]load-key|luks|--pass(?:word|phrase)|7z[ ]|age[ ]-|docker[ ]login",
     re.IGNORECASE,
 )
 
@@ -38,7 +38,7 @@ def _here(text: str, at: int) -> Span | None:
 # --- relay --hmac stoatweasel12, tnl run --tok=AAAE.p9.7qZ
 
 _FLAG = re.compile(
-    rf"--(?:hmac|tok|auth|authkey|auth-key|pw|passw|passwort|pin|join-key|join-token|enrol?l?-?(?:key|token)?|shared|psk|seed|unlock|license|licence|cred|creds|admin-pass|rpcpassword|rpc-secret|master)(?:-key)?[ =](?:{_VALUE})(?=\s|\Z|[\"'`,;)])",
+    rf"--(?:hmac|tok|authkey|pw|passw|passwort|join-key|join-token|enrol?l?-(?:key|token)|psk|admin-pass|rpcpassword|rpc-secret)[ =](?:{_VALUE})(?=\s|\Z|[\"'`,;)])",
     re.IGNORECASE,
 )
 
@@ -85,7 +85,7 @@ def _mounted(text: str, at: int) -> Span | None:
 # --- -H 'X-Fathom-Key: fth.live.9QmZ02.rLxV7'
 
 _HEADER = re.compile(
-    r"(?:key|token|secret|auth|session|password|passcode|pass)\\{0,3}[\"']?[ ]?(?::|=>|,)[ ]{0,3}\\{0,3}[\"']?(?P<secret>[\w.~+/=|!@#^*-]{6,200})(?=\\{0,3}[\"'`\s,;)}]|\Z)",
+    r"(?:key|token|secret|auth|password|passcode)\\{0,3}[\"']?[ ]?(?::|=>|,)[ ]{0,3}\\{0,3}[\"']?(?P<secret>[\w.~+/=|!@#^*-]{6,200})(?=\\{0,3}[\"'`\s,;)}]|\Z)",
     re.IGNORECASE | re.ASCII,
 )
 _NAME_OF_HEADER = re.compile(r"(?<![\w-])x-(?:[a-z0-9]{1,20}-){0,4}\Z", re.IGNORECASE)
@@ -122,8 +122,15 @@ _VALUE_OF_NAME = re.compile(
 )
 
 
+# A word with a number or a date is the name of something: "oauth2", "stream-01", "Session-2024".
+_NAMED = re.compile(
+    r"[A-Za-z]+(?:[-_][a-z]+)?[-_]?v?[0-9]{1,4}(?:-[0-9]{1,4}){0,2}[a-z]{0,3}|[0-9]{1,4}[A-Za-z]{1,8}",
+    re.ASCII,
+)
+
+
 def _has_digit(pattern: re.Pattern[str]) -> Find:
-    """Return a Find for the group "secret" of a pattern, if it has a letter and a digit and is no reference."""
+    """Return a Find for the group "secret" of a pattern, if it has a letter and a digit and is neither a name nor a reference."""
 
     def find(text: str, at: int) -> Span | None:
         match = pattern.match(text, at)
@@ -131,6 +138,7 @@ def _has_digit(pattern: re.Pattern[str]) -> Find:
             match is not None
             and DIGIT.search(match["secret"]) is not None
             and re.search("[A-Za-z]", match["secret"]) is not None
+            and _NAMED.fullmatch(match["secret"]) is None
             and not secret_values.is_reference(match["secret"])
         )
         return match.span("secret") if match is not None and is_one else None
@@ -176,9 +184,7 @@ _ENCODED = re.compile(
     r"(?:echo|printf)[ ](?:-n[ ])?[\"']?(?P<secret>[A-Za-z0-9+/]{8,400}={0,2})[\"']?[ ]?\|[ ]?base64[ ](?:-d|-D|--decode)",
     re.ASCII,
 )
-_SAYS_SECRET = re.compile(
-    r"pass|admin|login|secret|cred|wi-?fi|token|root|pin|(?<![a-z])key|pw", re.IGNORECASE
-)
+_SAYS_SECRET = re.compile(r"pass|admin|secret|cred|wi-?fi|root|pw", re.IGNORECASE)
 
 
 def _encoded(text: str, at: int) -> Span | None:
@@ -226,10 +232,20 @@ _ENTERED = re.compile(
 )
 
 
+_OF_LOGIN = re.compile(r"log[ -]?in|sign[ -]?in|logging[ ]in|password|user[ ]?name|credential", re.IGNORECASE)
+
+
 def _entered(text: str, at: int) -> Span | None:
     match = _ENTERED.match(text, at)
-    is_one = match is not None and (
-        DIGIT.search(match["secret"]) is not None or secret_values.is_strong(match["secret"])
+    end = 0 if match is None else text.find("\n", match.end(), match.end() + 60)
+    left = text.rfind("\n", max(0, at - 60), at) + 1 or max(0, at - 60)
+    is_one = (
+        match is not None
+        and DIGIT.search(match["secret"]) is not None
+        and (
+            _OF_LOGIN.search(text, left, match.start("secret"))
+            or _OF_LOGIN.search(text, match.end(), match.end() + 60 if end < 0 else end)
+        )
     )
     return (
         match.span("secret")
@@ -242,7 +258,7 @@ RULES = (
     Rule("here-string", "password", ("<<<",), _here),
     Rule("flag-of-secret", "token", ("--",), _flagged, needs=Nearby(re.compile("[a-z][ =]"), 0, 24, 2)),
     Rule("mount-option", "password", ("pass=", "password=", "passwd=", "pwd=", "pw="), _mounted, needs=Nearby(re.compile(","), 90, 80)),
-    Rule("header-named", "token", tuple(f"-{word}" for word in ("key", "token", "secret", "auth", "session", "password", "passcode")), lambda text, at: _in_header(text, at + 1), needs=Nearby(re.compile("[xX]-"), 60, 0, 2)),
+    Rule("header-named", "token", tuple(f"-{word}" for word in ("key", "token", "secret", "auth", "password", "passcode")), lambda text, at: _in_header(text, at + 1), needs=Nearby(re.compile("[xX]-"), 60, 0, 2)),
     Rule("stored-value", "token", ("setitem(", "set_cookie(", "setcookie(", "cookies.set(", "cookie.set(", "storage.set("), _has_digit(_STORED)),
     Rule("value-of-name", "token", ('name":', "name':", 'name\\":'), _has_digit(_VALUE_OF_NAME), needs=Nearby(re.compile("value"), 0, 100, 5)),
     Rule("stream-key", "token", ("rtmp://", "rtmps://"), _has_digit(_STREAM)),

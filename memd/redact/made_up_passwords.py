@@ -1,7 +1,8 @@
 """Finds passwords that people make up from words, where a text speaks of one without naming it: "reset to Welcome-Plover-3", "*Thistle_Dew4".
 
 What is between the words, capitals and a number make the form, and a remark beside it ("says locked", "sorry, typo", "strong enough?")
-tells it. Without a number or a sign between the words, it must also be in quotes or stand directly behind what announces it.
+tells it. It must be in quotes or stand directly behind what announces it, and the line must speak of a login unless the word has a sign
+that names of things do not have ("Winter@Desk23"). Without a number or a sign it must be in quotes beside a sure remark.
 """
 
 import re
@@ -48,9 +49,11 @@ _OF_CODE = re.compile(
     r"[\])}]:|[\])}]\s->|\w[\[(][\"']|[\"']\]|\bself\b|[`|{}\\]|--[a-z]|[({]\)?[;{]|==|&&|\|\||</|\breturn\b|\bimport\b|\bdef\b|\bclass\b|[A-Za-z_]\((?!s\))|::|->\w"
 )
 _WHOLE_CUE = re.compile(
-    rf"(?<![A-Za-zÀ-ɏ])(?:{either((*_WORDS.cues, *_WORDS.weak_cues))})(?![A-Za-z]{{3}})", re.IGNORECASE
+    rf"(?<![A-Za-zÀ-ɏ])(?:{either((*_WORDS.cues, *_WORDS.loose_cues, *_WORDS.sure_cues))})(?![A-Za-z]{{3}})",
+    re.IGNORECASE,
 )
-_STRONG = frozenset(_WORDS.cues)
+_SURE = frozenset(_WORDS.sure_cues)
+_LOOSE = frozenset(_WORDS.loose_cues)
 
 
 def grade_of(said: str) -> int:
@@ -111,17 +114,27 @@ _WHOLE_WORD = re.compile(r"[A-Za-z][a-z]{2,}")
 _OTHER_CASE = re.compile(r"[A-Z]?[a-z]{1,24}(?:-[a-z]{1,24}){1,4}|[A-Z]{1,24}(?:[-_.][A-Z]{1,24}){1,4}")
 
 
+# Without a sign that names of things do not have, the line must speak of a login.
+_OF_LOGIN = re.compile(
+    r"(?<![a-z])log(?:ging)?[ -]?(?:in|on)(?![a-z])|password|passwort|says locked|account locked|guest network|network key|haveibeenpwned|in a breach",
+    re.IGNORECASE,
+)
+_RARE_SIGN = re.compile("[!@#$%&^~].")
+_GOES_ON = re.compile(r"[\"'”’]?[ ](?:is|was|are|has|appears|starts|and[ ][A-Z])(?!\w)")
+
+
 def _made_up(text: str, at: int) -> Span | None:
     cue = None if text[at - 1 : at].isalpha() else _WHOLE_CUE.match(text, at)
     if cue is None:
         return None
-    is_strong = cue[0].lower() in _STRONG
+    is_sure, is_loose = cue[0].lower() in _SURE, cue[0].lower() in _LOOSE
     left = max(0, at - _CHARS_BEFORE)
     begin = text.rfind("\n", left, at) + 1 or left
     end = text.find("\n", cue.end(), cue.end() + _CHARS_BEHIND)
     end = min(len(text), cue.end() + _CHARS_BEHIND) if end < 0 else end
     if _OF_CODE.search(text, begin, end) is not None:
         return None
+    is_of_login = _OF_LOGIN.search(text, begin, end) is not None
     for match in _WORD.finditer(text, begin, end):
         start, stop = match.span("secret")
         said = match["secret"]
@@ -136,9 +149,14 @@ def _made_up(text: str, at: int) -> Span | None:
         is_told = is_quoted or (_ANNOUNCED if grade == 2 else _SAID).search(before) is not None
         if _OTHER_NOUN.search(before) or _NO_VALUE.search(before):
             continue
-        # With less than a sign, a capital and a number it must be announced, and the remark be a strong one.
-        is_clear = grade == 2 and is_told
-        if not is_clear and not (is_strong and (is_told or grade == 2)):
+        # With less than a sign, a capital and a number the remark must be a sure one.
+        if (
+            not is_told
+            or (grade < 2 and not (is_sure and is_quoted))
+            or (_RARE_SIGN.search(said) is None and (is_loose or not is_of_login))
+        ):
+            continue
+        if not is_quoted and _GOES_ON.match(text, stop) is not None:
             continue
         return start, stop
     return None
@@ -148,11 +166,14 @@ def _made_up(text: str, at: int) -> Span | None:
 _CORRECTED = re.compile(r"(?:\A|\n)(?:[\w .]{1,20}:[ ])?\*[ ]?(?P<secret>[!-~]{7,40}?)\*?[ \t]{0,4}(?=\n|\Z)")
 
 
+_SIGN = re.compile("[_!@#$%&+~^]")
+
+
 def _corrected(text: str, at: int) -> Span | None:
     left = max(0, at - 80)
     end = min(len(text), at + 80)
     match = _CORRECTED.search(text, left, end)
-    if match is None or grade_of(match["secret"]) < 1:
+    if match is None or grade_of(match["secret"]) < 2 or _SIGN.search(match["secret"]) is None:
         return None
     return match.span("secret")
 
@@ -168,7 +189,7 @@ RULES = (
     Rule(
         "password-made-up",
         "password",
-        without_longer((*_WORDS.cues, *_WORDS.weak_cues)),
+        without_longer((*_WORDS.cues, *_WORDS.loose_cues, *_WORDS.sure_cues)),
         _made_up,
         needs=_FORM,
     ),

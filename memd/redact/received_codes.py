@@ -25,16 +25,34 @@ _RECEIVED = re.compile(rf"(?<![^\W\d_])(?:{either(_WORDS.received)})", re.IGNORE
 _TYPE_IT = re.compile(rf"(?<![^\W\d_])(?:{either(_WORDS.type_it)})", re.IGNORECASE)
 
 
+_TYPE_ENGLISH = re.compile(r"(?<![a-z])(?:type|enter|punch|put)[ ]it[ ](?:in|before)", re.IGNORECASE)
+
+
+# Between the verb and the number nothing stands that it could be a number of.
+_THEN_SENT = re.compile(
+    rf"(?:[ ](?:me|us|you|the|a|one|code|kod|kode|código|код|mã|here|aqui|aquí|through|in|from[ ][a-z]{{3,8}}|by[ ]text|just[ ]now|OTP|TAN))*[ ]?[:,–—-]?[ ]{{0,2}}{_SENT.pattern}",
+    re.IGNORECASE,
+)
+_ENDS_SENT = re.compile(
+    r"[.,;:!?)\n]|\Z|[ ](?:por|per|par|via|by|on|в|на|em|and[ ]|to[ ]|for[ ]|here|now|aqui|aquí|anh|em|type|enter|put)\b|[ ][–—-]"
+)
+
+
 def _sent(text: str, at: int) -> Span | None:
-    if _RECEIVED.match(text, at) is None or text[at - 1 : at].isalpha():
+    if text[at - 1 : at].isalpha():
         return None
+    cue = _RECEIVED.match(text, at)
     begin, end = _line(text, at, 70, 110)
-    for match in _SENT.finditer(text, begin, end):
-        if secret_candidates.is_year(match["secret"]) or typed_codes.is_counted(match["secret"]):
-            continue
-        if _TYPE_IT.search(text, begin, match.start()) or _TYPE_IT.search(text, match.end(), end):
-            return match.span("secret")
-    return None
+    match = None if cue is None else _THEN_SENT.match(text, cue.end(), end)
+    if match is None or _ENDS_SENT.match(text, match.end()) is None:
+        return None
+    said = match["secret"]
+    if said.endswith("00") or secret_candidates.is_year(said) or typed_codes.is_counted(said):
+        return None
+    # Amounts have fewer digits, too.
+    types = _TYPE_IT if len(said) >= 6 else _TYPE_ENGLISH
+    is_typed = types.search(text, begin, match.start("secret")) or types.search(text, match.end(), end)
+    return match.span("secret") if is_typed else None
 
 
 # --- in groups: "agent activation arrived by post: 6TGK-V02M-QX9L", "Matter pairing 3497 011 2332"
@@ -48,6 +66,13 @@ _OTHER = re.compile(rf"(?<![a-z])(?:{either(_WORDS.others)})", re.IGNORECASE)
 
 
 _YEARS = re.compile(r"(?:19|20)[0-9]{2}[ -](?:19|20)[0-9]{2}")
+# Digits alone follow these, and groups with letters have one of each in at least two.
+_OF_DIGITS = re.compile(
+    r"pairing|set-?up code|homekit|(?:rescue|recovery|backup|emergency|one-time|activation) code|recovery key",
+    re.IGNORECASE,
+)
+_MIXED_GROUP = re.compile(r"(?<![A-Z0-9])(?=[A-Z]{0,4}[0-9])(?=[0-9]{0,4}[A-Z])[A-Z0-9]{3,5}(?![A-Z0-9])")
+_NAMES_THING = re.compile(r"[ ]of[ ](?:conduct|practice)|review|[#:]?[ ]?[A-Z]{2,9}-\Z")
 
 
 def _grouped(text: str, at: int) -> Span | None:
@@ -57,27 +82,39 @@ def _grouped(text: str, at: int) -> Span | None:
         or _OTHER.search(match["between"])
         or _OTHER.search(text, max(0, at - 24), at)
         or _YEARS.fullmatch(match["secret"])
+        or _NAMES_THING.search(match["between"])
     ):
         return None
-    return match.span("secret")
+    is_one = (
+        len(_MIXED_GROUP.findall(match["secret"])) >= 2
+        if re.search("[A-Z]", match["secret"])
+        else _OF_DIGITS.match(text, at) is not None and not match["secret"].endswith("00")
+    )
+    return match.span("secret") if is_one else None
 
 
 # A code that moves a number to another company in Britain, and the recovery key of an account of Apple.
 _PORTING = r"(?-i:S?TAC|PAC|pac)(?![a-z])[^\n]{0,50}?(?<![\w-])(?P<secret>(?!USD|EUR|GBP|CAD|AUD|CHF|INR|JPY)(?-i:[A-Z]{3})[ -]?[0-9]{6})(?![\w-])"
 _OF_APPLE = r"RK(?:-[A-Z0-9]{4}){6}(?![\w-])"
 # A part of a secret that was split: "Shamir share 2 of 3: 2-8f1cc09b7e4d20aa51".
-_SHARE = r"(?:shamir|share[ ][0-9]{1,2}[ ](?:of|/)[ ][0-9]{1,2}|ssss|slip-?39)[^\n:]{0,60}[:=][ ]?(?P<secret>(?:[0-9]{1,2}-)?(?=[a-f]{0,40}[0-9])(?=[0-9]{0,40}[a-f])[0-9a-f]{12,200})(?![\w-])"
+_SHARE = r"(?:shamir|ssss|slip-?39)[^\n:]{0,60}[:=][ ]?(?P<secret>(?:[0-9]{1,2}-)?(?=[a-f]{0,40}[0-9])(?=[0-9]{0,40}[a-f])[0-9a-f]{12,200})(?![\w-])"
 # The digits on the back of a card.
 _ON_BACK = re.compile(
-    r"(?:(?:three|3|last three|last 3|little)[ ](?:digits?|numbers?)|digits[ ]on[ ]the[ ]back|(?:number|code|bit)[ ]on[ ]the[ ]back|security[ ]digits)[^\n0-9]{0,70}?(?:is|are|was|were|it['’]?s|:|=|-|–)[ ]{1,2}(?P<secret>[0-9]{3,4})(?![\w%]|[.,:/-][0-9]|[ ](?:times|people|cards|pounds|euros))",
+    r"(?:(?:digits|code)[ ]on[ ]the[ ]back|security[ ]digits)[^\n0-9]{0,70}?(?:is|are|was|were|it['’]?s|:|=|-|–)[ ]{1,2}(?P<secret>[0-9]{3,4})(?=[.,;)!](?![0-9])|[ \t]{0,4}(?:\n|\Z))",
     re.IGNORECASE,
 )
 # A code behind the picture of a key or a lock.
-_BEHIND_PICTURE = re.compile(r"[🔑🔐🔒🔓🗝][^\w\n]{0,8}(?P<secret>[!-~]{4,40}?)(?=[.,;!)]?(?:\s|\Z))")
+_BEHIND_PICTURE = re.compile(
+    r"[🔑🔐🔒🔓🗝][^\w\n]{0,8}(?P<secret>[!-~]{4,40}?)(?=[.,;!)]?[ \t]{0,4}(?:\n|\Z))"
+)
 _UNLOCKS = re.compile(
-    r"unlock(?:s|[ ](?:code|pin|number))?[ ]?[=:][ ]?(?P<secret>[0-9]{4,8})(?![\w%]|[.,:/-][0-9])",
+    r"unlock(?:s|[ ](?:code|pin|number))?[ ]?[=:][ ]?(?P<secret>[0-9]{4,8})(?<!00)(?=[.,;)](?![0-9])|[ \t]{0,4}(?:\n|\Z)|[ ]and[ ])",
     re.IGNORECASE,
 )
+
+
+# "🔑 TypeScript5", "🔒 closed 2024-05-01"
+_NUMBERED_NAME = re.compile(r"[A-Za-z]+[0-9.]+|[A-Z]+-[0-9]+|[0-9]{4}-[0-9-]+")
 
 
 def _behind_picture(text: str, at: int) -> Span | None:
@@ -85,6 +122,8 @@ def _behind_picture(text: str, at: int) -> Span | None:
     if match is None:
         return None
     said = match["secret"]
+    if secret_candidates.is_year(said) or _NUMBERED_NAME.fullmatch(said) is not None:
+        return None
     return (
         match.span("secret")
         if secret_candidates.is_typed_code(said) or secret_candidates.password_alone(said, 0) is not None
@@ -118,11 +157,18 @@ _MIXED = re.compile(
 )
 
 
+_IS_TOLD = re.compile(r"(?:[:=]|[ ](?:is|was))[ ]{1,3}[\"'“]?\Z")
+
+
 def _in_fours(text: str, at: int) -> Span | None:
     end = _line(text, at, 0, 90)[1]
     for match in _FOURS.finditer(text, at, end):
         groups = match["secret"].split()
-        if 2 * len([group for group in groups if _MIXED.fullmatch(group)]) > len(groups):
+        if (
+            _IS_TOLD.search(text[at : match.start()])
+            and re.search("[a-z]", match["secret"])
+            and 2 * len([group for group in groups if _MIXED.fullmatch(group)]) > len(groups)
+        ):
             return match.span("secret")
     return None
 
@@ -130,13 +176,13 @@ def _in_fours(text: str, at: int) -> Span | None:
 # --- of a lock with buttons: "locker room is now C-2580-X"
 
 _OF_BUTTONS = re.compile(
-    r"(?:locker|door|gate|keypad|changing|gym|entry|shutter|staff|lock|store|stock|digicode|interphone|immeuble|portail)s?(?![a-z])[^\n]{0,40}?(?:[ ](?:is|now|to|it['’]?s|code|with|est|c['’]est)|[ ]?:)[ ]{1,2}(?P<secret>(?-i:[A-Z]-?[0-9]{3,5}-?[XYZ]|[AB][0-9]{4,5}[AB]))(?![\w-])",
+    r"(?:locker|door|gate|keypad|shutter|lock|digicode|interphone|immeuble|portail)s?(?![a-z])(?![^\n]{0,30}(?:type|model|size|drawing|plan))[^\n]{0,40}?(?:[ ](?:is|now|to|it['’]?s|code|with|est|c['’]est)|[ ]?:)[ ]{1,2}(?P<secret>(?-i:[A-Z]-?[0-9]{3,5}-?[XYZ]|[AB][0-9]{4,5}[AB]))(?![\w-])",
     re.IGNORECASE,
 )
 
 # A message that a device obeys: "text 'WHERE bluewhale12' to 07700 900412".
 _TEXTED = re.compile(
-    r"(?:text|sms|message|send)(?:[ ]the[ ]word|[ ]it)?[ ][\"'“‘](?:[A-Za-z#*]{2,12}[ ,]{1,2})?(?P<secret>[!-~]{4,32}?)[\"'”’][ ](?:to|on)[ ](?:[\w'’]{1,12}[ ]){0,3}\+?[0-9][0-9 ]{4}",
+    r"(?:text|sms|message|send)(?:[ ]the[ ]word|[ ]it)?[ ][\"'“‘](?:[A-Za-z#*]{2,12}[ ,]{1,2})?(?P<secret>[!-~]{4,32}?)[\"'”’][ ](?:to|on)[ ](?:[\w'’]{1,12}[ ]){0,3}\+?[0-9][0-9 ]{8}",
     re.IGNORECASE,
 )
 
@@ -154,12 +200,18 @@ _HALF = re.compile(
 )
 
 
+_OTHER_HALF = re.compile(r"(?<![a-z])(?:pub|public|client|pair|key|api|app)(?![a-z])", re.IGNORECASE)
+
+
 def _half(text: str, at: int) -> Span | None:
     match = _HALF.match(text, at)
     if match is None or secret_values.is_reference(match["secret"]) or "/" in match["secret"]:
         return None
+    left = text.rfind("\n", max(0, at - 70), at) + 1 or max(0, at - 70)
+    if _OTHER_HALF.search(text, left, at) is None:
+        return None
     found = secret_candidates.password(match["secret"], match.start("secret"))
-    return (found.start, found.end) if found is not None and found.grade in {"sure", "mixed"} else None
+    return (found.start, found.end) if found is not None and found.grade == "sure" else None
 
 
 RULES = (
@@ -167,13 +219,13 @@ RULES = (
     Rule("code-in-groups", "code", _WORDS.grouped, _grouped, needs=Nearby(re.compile("[0-9A-Z]{2}[ -][0-9A-Z]{2}"), 0, 90, 6)),
     Rule("code-of-porting", "code", ("pac", "stac"), matching(_PORTING, re.IGNORECASE), needs=Nearby(re.compile("[A-Z]{3}[ -]?[0-9]{6}"), 0, 60, 10)),
     Rule("recovery-key-of-apple", "key", ("RK-",), matching(_OF_APPLE), in_token=True, at_edge=True),
-    Rule("share-of-secret", "key", ("shamir", "share ", "ssss", "slip39", "slip-39"), matching(_SHARE, re.IGNORECASE), needs=Nearby(re.compile("[0-9a-f]{12}"), 0, 100, 13)),
-    Rule("code-on-back", "code", ("three digits", "3 digits", "last three", "last 3", "little digits", "digits on the back", "number on the back", "code on the back", "security digits", "three numbers"), matching(_ON_BACK), needs=Nearby(DIGIT, 0, 100)),
+    Rule("share-of-secret", "key", ("shamir", "ssss", "slip39", "slip-39"), matching(_SHARE, re.IGNORECASE), needs=Nearby(re.compile("[0-9a-f]{12}"), 0, 100, 13)),
+    Rule("code-on-back", "code", ("digits on the back", "code on the back", "security digits"), matching(_ON_BACK), needs=Nearby(DIGIT, 0, 100)),
     Rule("code-behind-picture", "code", ("🔑", "🔐", "🔒", "🔓", "🗝"), _behind_picture),
     Rule("code-that-unlocks", "code", ("unlock",), matching(_UNLOCKS), needs=Nearby(re.compile("[=:]"), 0, 22)),
     Rule("key-on-label", "password", tuple(f"{what} {label}" for what in _OF_DEVICES for label in _LABELS), _on_label, needs=Nearby(re.compile("[A-Za-z][0-9]|[0-9][A-Za-z]"), 0, 60, 2)),
     Rule("password-in-fours", "password", _WORDS.fours, _in_fours, needs=Nearby(re.compile("[A-Za-z0-9]{4} [A-Za-z0-9]{4} [A-Za-z0-9]{4}"), 0, 80, 14)),
-    Rule("code-of-buttons", "code", ("locker", "door", "gate", "keypad", "changing", "gym", "entry", "shutter", "staff", "lock", "store", "stock", "digicode", "interphone", "immeuble", "portail"), matching(_OF_BUTTONS), needs=Nearby(re.compile("[A-Z]-?[0-9]{3}"), 0, 60, 5)),
+    Rule("code-of-buttons", "code", ("locker", "door", "gate", "keypad", "shutter", "lock", "digicode", "interphone", "immeuble", "portail"), matching(_OF_BUTTONS), needs=Nearby(re.compile("[A-Z]-?[0-9]{3}"), 0, 60, 5)),
     Rule("word-texted", "password", ("text '", 'text "', "text “", "text ‘", "sms '", 'sms "', "send '", 'send "'), _texted),
     Rule("secret-half", "key", ("priv", "long one", "secret half", "secret one", "long bit", "long half", "secret bit"), _half, needs=Nearby(DIGIT, 0, 60)),
 )  # fmt: skip

@@ -116,6 +116,9 @@ class AnswerWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     remembered: tuple[str, ...]
     perhaps_remembered: tuple[str, ...]
     for_login: tuple[str, ...]
+    for_login_only: tuple[str, ...]
+    said_to: tuple[str, ...]
+    others_said: tuple[str, ...]
     question_of: tuple[str, ...]
 
 
@@ -175,7 +178,8 @@ class MadeUpWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Remarks beside passwords that are not named, for memd.redact.made_up_passwords."""
 
     cues: tuple[str, ...]
-    weak_cues: tuple[str, ...]
+    loose_cues: tuple[str, ...]
+    sure_cues: tuple[str, ...]
     announces: tuple[str, ...]
     says: tuple[str, ...]
     others: tuple[str, ...]
@@ -189,6 +193,10 @@ class TypedCodeWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     codes: tuple[str, ...]
     locks: tuple[str, ...]
     aloud: tuple[str, ...]
+    dials: tuple[str, ...]
+    keypads: tuple[str, ...]
+    sure: tuple[str, ...]
+    named_locks: tuple[str, ...]
     others: tuple[str, ...]
 
 

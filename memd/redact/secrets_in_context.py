@@ -275,10 +275,12 @@ def _words(text: str, parts: Iterable[Span], search: _Search) -> Iterator[tuple[
 
 
 def _apart(text: str, parts: Iterable[Span]) -> Iterator[tuple[str, int]]:
-    """Yield digits with blanks between them, and capitals with digits, each with its offset."""
+    """Yield capitals with digits, and beside East Asian characters digits with blanks between them, each with its offset."""
     for start, end in parts:
+        is_east = _IN_EAST.search(text, start, end) is not None
         for match in _APART.finditer(text, start, end):
-            yield match[0], match.start()
+            if is_east or " " not in match[0]:
+                yield match[0], match.start()
 
 
 def _lines(text: str, places: Sequence[int]) -> Iterator[Span]:

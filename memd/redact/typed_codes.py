@@ -11,31 +11,20 @@ from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
 _WORDS = SECRET_WORDS.typed_codes
 _CHARS_BEFORE, _CHARS_BEHIND = 90, 60  # characters of the line around a row in which a word for it may stand
-_ANY_CODE = frozenset(
-    {
-        "code",
-        "codes",
-        "pin",
-        "pins",
-        "digits",
-        "kod",
-        "kodu",
-        "kode",
-        "код",
-        "codice",
-        "código",
-        "codigo",
-        "mã",
-    }
-)
 _CUE = rf"(?<![A-Za-zÀ-ɏ])(?:{either(_WORDS.codes)})(?![A-Za-z]{{4}})"
 _ANY_CUE = re.compile(_CUE, re.IGNORECASE)
 _ANY_LOCK = re.compile(
     rf"(?<![A-Za-zÀ-ɏ])(?:{either((*_WORDS.codes, *_WORDS.locks))})(?![A-Za-z]{{4}})", re.IGNORECASE
 )
-# Where a dial is turned: no word for any code.
-_ANY_DIAL = re.compile(
-    rf"(?<![A-Za-zÀ-ɏ])(?:{either([word for word in (*_WORDS.codes, *_WORDS.locks) if word not in _ANY_CODE])})(?![A-Za-z]{{4}})",
+# What has a dial, and what has keys with letters.
+_ANY_DIAL = re.compile(rf"(?<![A-Za-zÀ-ɏ])(?:{either(_WORDS.dials)})(?![A-Za-z]{{4}})", re.IGNORECASE)
+_ANY_KEYPAD = re.compile(rf"(?<![A-Za-z])(?:{either(_WORDS.keypads)})(?![A-Za-z]{{4}})", re.IGNORECASE)
+# A code ends its clause; a count of things goes on with them.
+_ENDS_CLAUSE = re.compile(
+    r"[\"'”’»]?(?:[ ]?[.,;!)(](?![0-9])|[ ]?[–—-][ ]|[ \t]{0,4}(?:\n|\Z)|[ ](?:then|and|keep|if|on[ ]the[ ]keypad|out[ ]loud|mi|rồi|bitte|dann|puis|luego|poi|potem|потом|sonra|together)(?!\w))"
+)
+_TELLS_ROW = re.compile(
+    r"(?:(?<!\w)(?:is|it['’]?s|ist|est|es|è|é|to|jest|это|là|code|pin|press|usa|uses?|pressed|typed|dialled|keyed[ ]in|entered)|['’]s|['’]est|şifresi|[:=,])[ ]{1,2}[\"'“«]?\Z",
     re.IGNORECASE,
 )
 _NO_CODE = re.compile(rf"(?<![a-z])(?:{either(_WORDS.others)})", re.IGNORECASE)
@@ -63,6 +52,10 @@ _HAS_WHEELS = re.compile(
     re.IGNORECASE,
 )
 _CHARS_OF_APART = 80
+_SURE = re.compile(rf"(?:{either(_WORDS.sure)})(?![A-Za-zÀ-ɏ])", re.IGNORECASE)
+_ANY_LOCK_NAME = re.compile(
+    rf"(?<![A-Za-zÀ-ɏ])(?:{either(_WORDS.named_locks)})(?![A-Za-z]{{3}})", re.IGNORECASE
+)
 
 
 def _digits_apart(text: str, at: int) -> Span | None:
@@ -71,7 +64,14 @@ def _digits_apart(text: str, at: int) -> Span | None:
         return None
     end = text.find("\n", cue.end(), cue.end() + _CHARS_OF_APART)
     match = _APART.search(text, cue.end(), cue.end() + _CHARS_OF_APART + 16 if end < 0 else end)
-    if match is None or is_counted(match["secret"]):
+    if match is None or is_counted(match["secret"]) or _ENDS_CLAUSE.match(text, match.end()) is None:
+        return None
+    is_sure = _SURE.match(text, at) is not None
+    before = text[max(0, match.start() - 12) : match.start()]
+    if not is_sure and (
+        _TELLS_ROW.search(before) is None
+        or _ANY_LOCK_NAME.search(text, at - 40 if at > 40 else 0, match.start()) is None
+    ):
         return None
     # Three digits are those of a lock with wheels.
     if len(DIGIT.findall(match["secret"])) == 3 and _HAS_WHEELS.match(text, at) is None:
@@ -95,7 +95,7 @@ _ROW = re.compile(
 )
 _COUNTS = re.compile(
     r"one[ ,]{1,2}two[ ,]{1,2}three[ ,]{1,2}four|eins[ ,]{1,2}zwei[ ,]{1,2}drei|un[ ,]{1,2}deux[ ,]{1,2}trois|uno[ ,]{1,2}dos[ ,]{1,2}tres|uno[ ,]{1,2}due[ ,]{1,2}tre|um[ ,]{1,2}dois[ ,]{1,2}três"
-    r"|een[ ,]{1,2}twee[ ,]{1,2}drie|один[ ,]{1,2}два[ ,]{1,2}три|jeden[ ,]{1,2}dwa[ ,]{1,2}trzy|four[ ,]{1,2}three[ ,]{1,2}two|(?:one[ ,]{1,2}){3}|(?:two[ ,]{1,2}){3}",
+    r"|een[ ,]{1,2}twee[ ,]{1,2}drie|один[ ,]{1,2}два[ ,]{1,2}три|jeden[ ,]{1,2}dwa[ ,]{1,2}trzy|four[ ,]{1,2}three[ ,]{1,2}two|(?:one[ ,]{1,2}){3}|three[ ,]{1,2}two[ ,]{1,2}one|drei[ ,]{1,2}zwei[ ,]{1,2}eins|trois[ ,]{1,2}deux[ ,]{1,2}un|tres[ ,]{1,2}dos[ ,]{1,2}uno|tre[ ,]{1,2}due[ ,]{1,2}uno|три[ ,]{1,2}два[ ,]{1,2}один|^(?:(?:zero|one|null|eins)[ ,]{1,2}){2,7}(?:zero|one|null|eins)$|(?:two[ ,]{1,2}){3}",
     re.IGNORECASE,
 )
 
@@ -116,7 +116,15 @@ def _digits_as_words(text: str, at: int) -> Span | None:
     if len(said) < _WORDS_OF_ROW:
         return None
     for match in _ROW.finditer(text, left, end):
-        if _COUNTS.match(match["secret"]) is None and _NO_CODE.search(text, left, match.start()) is None:
+        is_told = (
+            _TELLS_ROW.search(text, max(0, match.start() - 14), match.start()) is not None
+            and _ENDS_CLAUSE.match(text, match.end()) is not None
+        )
+        if (
+            is_told
+            and _COUNTS.search(match["secret"]) is None
+            and _NO_CODE.search(text, left, match.start()) is None
+        ):
             return match.span("secret")
     return None
 
@@ -147,13 +155,29 @@ def _turned(text: str, at: int) -> Span | None:
             continue
         match = _TURNS.match(text, start)
         if match is not None and match.end() > at and len(re.findall("[0-9]{1,2}", match[0])) >= 3:
-            return match.span() if _in_line(text, _ANY_LOCK, *match.span()) else None
+            return match.span() if _in_line(text, _ANY_DIAL, *match.span()) else None
     return None
+
+
+_UNIT = re.compile(
+    r"[ ](?:reps?|sets?|min|sec|hours?|degrees|kg|lbs?|cm|mm|more|times|rows?|stitches|laps)", re.IGNORECASE
+)
+
+
+def _has_same_steps(said: str) -> bool:
+    """Return whether numbers have the same distance from each to the next: "10 then 20 then 30"."""
+    numbers = list(map(int, re.findall("[0-9]+", said)))
+    return len({after - before for before, after in pairwise(numbers)}) == 1
 
 
 def _then(text: str, at: int) -> Span | None:
     match = _THEN.search(text, max(0, at - 3), at + 44)
-    if match is None or match.start() >= at:
+    if (
+        match is None
+        or match.start() >= at
+        or _has_same_steps(match["secret"])
+        or _UNIT.match(text, match.end())
+    ):
         return None
     return match.span("secret") if _in_line(text, _ANY_DIAL, *match.span("secret")) else None
 
@@ -166,11 +190,18 @@ _KEYS = re.compile(
 )
 
 
+_TELLS_KEYS = re.compile(r"(?:[ ](?:is|code)|['’]s|[:=])[ ]{1,2}\Z", re.IGNORECASE)
+
+
 def _keys(text: str, at: int) -> Span | None:
     match = _KEYS.search(text, max(0, at - 8), at + 60)
     if match is None or match.start() >= at or re.search("[A-Z]", match["secret"]) is None:
         return None
-    return match.span("secret") if _in_line(text, _ANY_LOCK, *match.span("secret")) else None
+    is_told = (
+        _TELLS_KEYS.search(text, max(0, match.start() - 12), match.start()) is not None
+        and DIGIT.search(match["secret"]) is not None
+    )
+    return match.span("secret") if is_told and _in_line(text, _ANY_KEYPAD, *match.span("secret")) else None
 
 
 _BUTTON = r"(?-i:[ABXY]|[LR][123BT]|ZL|ZR)|up|down|left|right|square|circle|triangle|cross|start|select|△|○|□|✕|[↑↓←→]"
@@ -179,7 +210,7 @@ _BUTTONS = re.compile(
     re.IGNORECASE,
 )
 _OF_BUTTONS = re.compile(
-    r"parental|passkey|pass[ ]?code|(?<![a-z])pin(?![a-z])|lock|log[ ]?in|sign[ ]?in|unlock|kinder",
+    r"(?:parental[ ](?:lock|code|pin)|passkey|pass[ ]?code|kindersicherung)[^\n:=]{0,40}?(?:[ ](?:is|are)|[ ]?[:=])[ ]{1,2}\Z",
     re.IGNORECASE,
 )
 _OF_GAMES = re.compile(
@@ -192,7 +223,11 @@ def _buttons(text: str, at: int) -> Span | None:
     end = text.find("\n", at, at + 100)
     end = min(len(text), at + 100) if end < 0 else end
     match = _BUTTONS.search(text, at, end)
-    if match is None or _OF_GAMES.search(text, left, end) or not _OF_BUTTONS.search(text, left, end):
+    if (
+        match is None
+        or _OF_GAMES.search(text, left, end)
+        or not _OF_BUTTONS.search(text[left : match.start()])
+    ):
         return None
     return match.span("secret")
 
@@ -211,7 +246,7 @@ _NUMBERED = re.compile(
     r"(?<![\w.,:/#+=-])(?P<secret>[1-9](?:[ ]?[-–→,>][ ]?[1-9]){3,8}|[1-9](?:[ ][1-9]){3,8})(?![\w-])"
 )
 _DRAWN_ON = re.compile(
-    r"phone|tablet|unlock|lock[ -]?screen|screen|ipad|android|swipe|kid|mobile|galaxy|samsung|handy|(?<![a-z])sperr|entsperr|móvil|téléphone|telefono|celular|telefon|knock",
+    r"(?:(?:un)?lock(?:ing|[ -]?screen)?[ -]pattern|pattern[ ](?:to[ ]unlock|lock)|pattern[ ](?:on|of|for)[ ](?:the|my|his|her|mum['’]s|dad['’]s|nan['’]s)[ ](?:phone|tablet|ipad|mobile)|(?:phone|tablet|ipad)['’]?s?[ ]pattern|(?:ent)?sperrmuster|patrón[ ]de[ ]desbloqueo|schéma[ ]de[ ]déverrouillage|padrão[ ]de[ ]desbloqueio|ontgrendelpatroon|wzór[ ]odblokowania|граф(?:\.|ический)[ ]ключ|knock[ ]code(?:[ ]on[ ](?:the|my)[ ][a-z]{3,10})?)(?:[ ](?:is|ist|est|es|это)|[ ]?[:=])[ ]{1,2}",
     re.IGNORECASE,
 )
 
@@ -220,14 +255,15 @@ def _drawn(text: str, at: int) -> Span | None:
     end = text.find("\n", at, at + 160)
     end = min(len(text), at + 160) if end < 0 else end
     left = text.rfind("\n", max(0, at - 60), at) + 1 or max(0, at - 60)
-    if _DRAWN_ON.search(text, left, min(end, at + 60)) is None:
+    told = _DRAWN_ON.search(text, left, min(end, at + 60))
+    if told is None:
         return None
-    match = _DRAWN.search(text, at, end) or _NUMBERED.search(text, at, end)
+    match = _DRAWN.match(text, told.end(), end) or _NUMBERED.match(text, told.end(), end)
     return None if match is None else match.span("secret")
 
 
 _PICTURES = re.compile(
-    r"(?:(?:picture|emoji|image|icon|symbol)[ -](?:code|password|passcode|pin|login|key)s?|(?:magic|secret|login)[ ](?:picture|emoji|icon|symbol)s?)(?:[ ](?:for|of|on|to)[ ][^\n:=,]{1,30}?)?(?:[ ]?[:=]|[ ](?:is|was|are))[ ]{1,2}"
+    r"(?:(?:picture|emoji)[ -](?:password|passcode|pin|login)|(?:picture[ ]code|(?:magic|secret)[ ](?:picture|emoji))s?(?=[^\n:=]{0,30}(?:log[ -]?in|app|account)))(?:[ ](?:for|of|on|to)[ ][^\n:=,]{1,30}?)?(?:[ ]?[:=]|[ ](?:is|was|are))[ ]{1,2}"
     r"(?P<secret>[^\W\d_]{2,12}(?:[ ][^\W\d_]{2,12})?(?:[ ]?[,/+→>-][ ]?(?:then[ ])?[^\W\d_]{2,12}(?:[ ][^\W\d_]{2,12})?){2,7})(?=[.;!)]|[ \t]{0,4}(?:\n|\Z)|[ ][(–—-])",
     re.IGNORECASE,
 )
@@ -260,7 +296,7 @@ _IN_ORDER = re.compile(
     re.IGNORECASE,
 )
 _OPENS = re.compile(
-    r"open|unlock|vault|log[ ]?in|in[ ]order|wallet|pass|phrase|encrypt|decrypt|drive|bitwarden|keepass|1password|laptop|backup",
+    r"(?:opens|unlocks)[ ]the[ ](?:vault|safe|drive|disk|backup|archive|laptop)|phrase[ ]for[ ](?:the|my|our)[ ](?:vault|safe|drive|disk|backup|archive|laptop|wallet)|bitwarden|keepass|1password|veracrypt",
     re.IGNORECASE,
 )
 
@@ -271,7 +307,7 @@ def _in_order(text: str, at: int) -> Span | None:
         return None
     words = re.findall(r"[^\W\d_]{2,14}", re.sub(r"(?<![^\W\d_])and[ ]", "", match["secret"]))
     left = text.rfind("\n", max(0, at - 60), at) + 1 or max(0, at - 60)
-    is_one = len(words) == _COUNT[match["count"].lower()] and (
+    is_one = len(words) == _COUNT[match["count"].lower()] > _COUNT["three"] and (
         _OPENS.search(text, left, match.start("secret"))
         or _OPENS.search(text, match.end(), match.end() + _CHARS_BEHIND)
     )
@@ -293,7 +329,7 @@ RULES = (
     Rule("lock-keys", "code", (" then ",), _keys, needs=Nearby(re.compile(r"[ ][A-Z0-9][ ,]"), 3, 8, 3)),
     Rule("buttons", "code", ("xbox", "playstation", "ps4", "ps5", "switch", "console", "parental", "passkey", "controller"), _buttons, needs=Nearby(re.compile(r"[ABXYLR][B1-3T]?[ ,/+-]{1,2}(?:[ABXYLR]|up|down|left|right)"), 60, 80, 9)),
     Rule("pattern-drawn", "code", ("pattern", "muster", "patrón", "schéma", "knock code", "schema", "padrão", "patroon", "wzór", "desen", "узор", "граф. ключ", "графический ключ"), _drawn),
-    Rule("pictures", "code", ("picture", "emoji", "image", "icon", "symbol", "magic ", "secret picture", "secret emoji", "login picture"), _pictures),
+    Rule("pictures", "code", ("picture", "emoji", "magic picture", "magic emoji", "secret picture", "secret emoji"), _pictures),
     Rule("words-in-order", "password", (" words", "-words"), _in_order, needs=Nearby(re.compile(":"), 0, 30)),
 )  # fmt: skip
 """One rule a way to type, draw or turn a code."""

@@ -24,12 +24,12 @@ def _filled(chars: int) -> str:
 @pytest.mark.parametrize(
     ("text", "secret", "chars", "most"),
     [
-        ("bancomat{}4 0 7 2", "4 0 7 2", 20, _APART + 20),
+        ("bancomat{}usa 4 0 7 2", "4 0 7 2", 20, _APART + 20),
         ("the padlock{}left 12 right 30 left 6", "left 12 right 30 left 6", 20, _CODE_BEFORE + 2),
         ("left 12 right 30 left 6{}for the padlock", "left 12 right 30 left 6", 20, _CODE_BEHIND + 2),
-        ("for the safe{}it was 'acer' backwards, so recareca", "recareca", 20, _MADE_OF + 2),
-        ("Bramble_Fog7{}says locked", "Bramble_Fog7", 20, _REMARK_BEFORE + 2),
-        ("says locked{}Bramble_Fog7", "Bramble_Fog7", 20, _REMARK_BEHIND + 2),
+        ("the safe{}is 'acer' backwards, so recareca", "recareca", 20, _MADE_OF + 2),
+        ("it's Bramble_Fog7{}says locked", "Bramble_Fog7", 20, _REMARK_BEFORE + 2),
+        ("says locked{}it's Bramble_Fog7", "Bramble_Fog7", 20, _REMARK_BEHIND + 2),
     ],
 )
 def test_a_word_tells_what_is_near_it(text: str, secret: str, chars: int, most: int) -> None:
