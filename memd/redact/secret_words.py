@@ -45,6 +45,7 @@ class ContextWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     counted_locks: tuple[str, ...]
     counted_codes: tuple[str, ...]
     typed_near: tuple[str, ...]
+    quantities: tuple[str, ...]
     no_codes: tuple[str, ...]
     errors: tuple[str, ...]
     other_keys: tuple[str, ...]

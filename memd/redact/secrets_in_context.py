@@ -89,14 +89,15 @@ _OF_LOCK = _any_of(_WORDS.locks, _WORDS.counted_locks)
 # A number near one of these is a code only if somebody types it.
 _OF_COUNTED = _any_of(_WORDS.counted_locks, _WORDS.counted_codes)
 _OF_SURE = _any_of(_WORDS.locks, _WORDS.codes, _WORDS.passwords)
-_TYPED_NEAR = re.compile(either(_WORDS.typed_near))
+_TYPED_NEAR = re.compile(rf"[输輸]入?+(?![出错錯了单單赢贏框法速数數])|{either(_WORDS.typed_near)}")
+_QUANTITY = re.compile(rf"(?:{either(_WORDS.quantities)})[ ]?\Z")
 _OPENING_HOUR = re.compile("[0-2][0-9][0-5]0")
 _NO_LOCK = re.compile(either(_WORDS.no_locks))
 _OF_CODE_WORD = _any_of(_WORDS.codes, _WORDS.counted_codes)
 _OF_SETTING = re.compile(either(_WORDS.sets))
 _PASS_ALONE = re.compile(r"pass(?:es)?(?![A-Za-z])", re.IGNORECASE)
 _OTHER_PIN = re.compile(r"pin(?:s|[ -]?(?:board|header|wall|layout)s?)(?![A-Za-z])", re.IGNORECASE)
-_CIPHER = re.compile("암호(?:화|학|문|해독|알고|자산)")
+_CIPHER = re.compile("암호(?:화|학|문|해독|알고|자산)|密[码碼](?:学|學|子)|授权码[率流]")
 _CODED = re.compile(r"code(?=[a-rt-z])", re.IGNORECASE)  # encoded, codec
 _CODE_ALONE = re.compile(r"cod(?:e|ice)s?(?![A-Za-z])|código|kodu?", re.IGNORECASE)
 # The owner of a code, before the word: codes without one are often those of programs, countries or files.
@@ -596,6 +597,8 @@ def _is_typed(text: str, value: SecretCandidate) -> bool:
         return True
     left, right = max(0, value.start - _CHARS_OF_TELLING), value.end + _CHARS_OF_TELLING
     begin, end = text.rfind("\n", left, value.start) + 1 or left, text.find("\n", value.end, right)
+    if value.said.endswith("00") or _QUANTITY.search(text, begin, value.start) is not None:
+        return False
     return (
         _TYPED_NEAR.search(text, begin, value.start) is not None
         or _TYPED_NEAR.search(text, value.end, right if end < 0 else end) is not None
