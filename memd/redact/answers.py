@@ -50,6 +50,8 @@ def _said_aloud(text: str, at: int) -> Span | None:
     if match is None:
         return None
     begin, end = _line(text, at, match.end())
+    if match[0][:5].lower() == "magic" and _BANK.search(text, begin, end) is None:
+        return None
     if _OTHERS_SAID.search(text, begin, end) is not None or (
         _SURELY_SAID.match(text, at) is None
         and _SAID_TO.search(text, begin, match.start("secret" if match["quoted"] is None else "quoted"))
@@ -66,6 +68,7 @@ _SURELY_SAID = re.compile(
     r"duress|panic|memorable word[ ]?[:=]|verbal|telephone|phone|pick-?up|collection|spoken|voice|alarm|telefonkenn|telefonpass|kundenkenn|hasło telef|contraseña verbal|mot de passe verbal",
     re.IGNORECASE,
 )
+_BANK = re.compile("bank|phone|alarm", re.IGNORECASE)  # children say a magic word, too
 _SAID_TO = re.compile(rf"(?<![^\W\d_])(?:{either(_WORDS.said_to)})", re.IGNORECASE)
 _OTHERS_SAID = re.compile(rf"(?<![^\W\d_])(?:{either(_WORDS.others_said)})", re.IGNORECASE)
 

@@ -129,6 +129,9 @@ _NAMED = re.compile(
 )
 
 
+_NAMES_OTHER = re.compile(r"author|timeout|length|type|method|count|keyb|passenger", re.IGNORECASE)
+
+
 def _has_digit(pattern: re.Pattern[str]) -> Find:
     """Return a Find for the group "secret" of a pattern, if it has a letter and a digit and is neither a name nor a reference."""
 
@@ -139,6 +142,7 @@ def _has_digit(pattern: re.Pattern[str]) -> Find:
             and DIGIT.search(match["secret"]) is not None
             and re.search("[A-Za-z]", match["secret"]) is not None
             and _NAMED.fullmatch(match["secret"]) is None
+            and _NAMES_OTHER.search(text, at, match.start("secret")) is None
             and not secret_values.is_reference(match["secret"])
         )
         return match.span("secret") if match is not None and is_one else None

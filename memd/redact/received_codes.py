@@ -29,6 +29,10 @@ _TYPE_ENGLISH = re.compile(r"(?<![a-z])(?:type|enter|punch|put)[ ]it[ ](?:in|bef
 
 
 # Between the verb and the number nothing stands that it could be a number of.
+_NUMBER_OF = re.compile(
+    r"ticket|(?<![a-z])order|score|parcel|invoice|jira|in[ ](?:the|my)[ ](?:log|sheet|report|folder|deck)",
+    re.IGNORECASE,
+)
 _THEN_SENT = re.compile(
     rf"(?:[ ](?:me|us|you|the|a|one|code|kod|kode|código|код|mã|here|aqui|aquí|through|in|from[ ][a-z]{{3,8}}|by[ ]text|just[ ]now|OTP|TAN))*[ ]?[:,–—-]?[ ]{{0,2}}{_SENT.pattern}",
     re.IGNORECASE,
@@ -51,6 +55,8 @@ def _sent(text: str, at: int) -> Span | None:
         return None
     # Amounts have fewer digits, too.
     types = _TYPE_IT if len(said) >= 6 else _TYPE_ENGLISH
+    if _NUMBER_OF.search(text, begin, end) is not None:
+        return None
     is_typed = types.search(text, begin, match.start("secret")) or types.search(text, match.end(), end)
     return match.span("secret") if is_typed else None
 
@@ -71,6 +77,9 @@ _OF_DIGITS = re.compile(
     r"pairing|set-?up code|homekit|(?:rescue|recovery|backup|emergency|one-time|activation) code|recovery key",
     re.IGNORECASE,
 )
+_TELLS_DIGITS = re.compile(
+    r"(?:[ ]?[:=–—-]?[ ]{0,2})|[^\n]{0,60}?(?:[ ](?:is|was|code|pairing)|[:=])[ ]{1,2}", re.IGNORECASE
+)
 _MIXED_GROUP = re.compile(r"(?<![A-Z0-9])(?=[A-Z]{0,4}[0-9])(?=[0-9]{0,4}[A-Z])[A-Z0-9]{3,5}(?![A-Z0-9])")
 _NAMES_THING = re.compile(r"[ ]of[ ](?:conduct|practice)|review|[#:]?[ ]?[A-Z]{2,9}-\Z")
 
@@ -88,7 +97,9 @@ def _grouped(text: str, at: int) -> Span | None:
     is_one = (
         len(_MIXED_GROUP.findall(match["secret"])) >= 2
         if re.search("[A-Z]", match["secret"])
-        else _OF_DIGITS.match(text, at) is not None and not match["secret"].endswith("00")
+        else _OF_DIGITS.match(text, at) is not None
+        and _TELLS_DIGITS.fullmatch(match["between"]) is not None
+        and not match["secret"].endswith("00")
     )
     return match.span("secret") if is_one else None
 

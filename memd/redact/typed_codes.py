@@ -160,7 +160,8 @@ def _turned(text: str, at: int) -> Span | None:
 
 
 _UNIT = re.compile(
-    r"[ ](?:reps?|sets?|min|sec|hours?|degrees|kg|lbs?|cm|mm|more|times|rows?|stitches|laps)", re.IGNORECASE
+    r"[ ](?:o['’]clock|m?g\b|reps?|sets?|min|sec|hours?|degrees|kg|lbs?|cm|mm|more|times|rows?|stitches|laps)",
+    re.IGNORECASE,
 )
 
 
