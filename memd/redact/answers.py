@@ -3,7 +3,7 @@
 import re
 
 from memd.redact import secret_values
-from memd.redact.rule import Rule, Span
+from memd.redact.rule import Rule, Span, line_end, line_start
 from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
 _WORDS = SECRET_WORDS.answers
@@ -75,9 +75,7 @@ _OTHERS_SAID = re.compile(rf"(?<![^\W\d_])(?:{either(_WORDS.others_said)})", re.
 
 def _line(text: str, start: int, end: int) -> Span:
     """Return the span of the line around a span, as far as some characters on either side."""
-    left = max(0, start - 80)
-    till = text.find("\n", end, end + 80)
-    return text.rfind("\n", left, start) + 1 or left, min(len(text), end + 80) if till < 0 else till
+    return line_start(text, start, 80), line_end(text, end, 80)
 
 
 def _may_be_said(said: str, *, quoted: bool) -> bool:
@@ -147,7 +145,7 @@ _WHICH = re.compile(r"(?:[0-9](?:st|nd|rd|th)|first|second|third|fourth|fifth|la
 
 def _letters_of(text: str, at: int) -> Span | None:
     match = _LETTERS_OF.match(text, at)
-    left = text.rfind("\n", max(0, at - 60), at) + 1 or max(0, at - 60)
+    left = line_start(text, at, 60)
     is_one = (
         match is not None
         and len(_WHICH.findall(text[left:at])) > 1
@@ -169,7 +167,7 @@ _PUT_FOR = re.compile(
 
 
 def _named_before(text: str, at: int) -> Span | None:
-    left = text.rfind("\n", max(0, at - 130), at) + 1 or max(0, at - 130)
+    left = line_start(text, at, 130)
     match = _NAMED.search(text[left:at])
     begin, end = _line(text, at, at + 12)
     is_of_login = _FOR_LOGIN_ONLY.search(text, begin, at + 24) or _FOR_LOGIN_ONLY.search(text, at, end)
@@ -228,9 +226,7 @@ _CHARS_OF_ACCESS = 40
 
 def _is_asked_for(text: str, at: int, start: int, end: int) -> bool:
     """Return whether the line around a label and the words behind it says who asks for them, and speaks of no game or story."""
-    left = text.rfind("\n", max(0, at - _CHARS_OF_ACCESS), at) + 1 or max(0, at - _CHARS_OF_ACCESS)
-    right = text.find("\n", end, end + _CHARS_OF_ACCESS)
-    right = min(len(text), end + _CHARS_OF_ACCESS) if right < 0 else right
+    left, right = line_start(text, at, _CHARS_OF_ACCESS), line_end(text, end, _CHARS_OF_ACCESS)
     parts = ((left, start), (end, right))
     return any(_OF_ACCESS.search(text, *part) for part in parts) and not any(
         _ELSEWHERE.search(text, *part) for part in parts

@@ -4,7 +4,7 @@ import re
 
 from memd.redact import plain_passwords, secret_candidates, secret_values
 from memd.redact.made_up_passwords import grade_of
-from memd.redact.rule import Nearby, Rule, Span
+from memd.redact.rule import Nearby, Rule, Span, line_start
 from memd.redact.secret_words import SECRET_WORDS, either
 
 _WORDS = SECRET_WORDS.described
@@ -17,8 +17,7 @@ _OPENED = re.compile(
 
 def _is_told_of_lock(text: str, at: int) -> bool:
     """Return whether something that is opened or logged in to "is" what stands at a place, in the same line."""
-    left = max(0, at - _CHARS_OF_LINE)
-    begin = text.rfind("\n", left, at) + 1 or left
+    begin = line_start(text, at, _CHARS_OF_LINE)
     return _OPENED.search(text, begin, at) is not None
 
 
@@ -67,8 +66,7 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
 def _letter_by_letter(text: str, at: int) -> Span | None:
-    left = max(0, at - 90)
-    begin = text.rfind("\n", left, at) + 1 or left
+    begin = line_start(text, at, 90)
     end = text.find("\n", at, at + 110)
     for match in _LETTERS.finditer(text, begin, at + 110 if end < 0 else end):
         said = match["secret"].replace(" ", "").replace("-", "")
@@ -100,7 +98,7 @@ def _spelled_first(text: str, at: int) -> Span | None:
     match = None if text[at - 1 : at].isalpha() else _SPELLED_FIRST.match(text, at)
     if match is None or not any(map(str.isdigit, match["secret"])):
         return None
-    left = text.rfind("\n", max(0, at - 80), at) + 1 or max(0, at - 80)
+    left = line_start(text, at, 80)
     return match.span("secret") if _LABELLED.search(text[left:at]) is not None else None
 
 

@@ -4,7 +4,7 @@ import base64
 import re
 
 from memd.redact import randomness, secret_candidates, secret_values
-from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span, matching
+from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span, line_start, matching
 
 _VALUE = (
     r"(?P<quote>[\"'])(?P<quoted>[^\"'\n$]{4,120})(?P=quote)|(?P<bare>[^\s\"'|<>;&$-][^\s\"'|<>;&$]{3,120})"
@@ -30,7 +30,7 @@ def _here(text: str, at: int) -> Span | None:
     if match is None:
         return None
     said, span = _of_group(match)
-    left = text.rfind("\n", max(0, at - 160), at) + 1 or max(0, at - 160)
+    left = line_start(text, at, 160)
     is_one = _READS.search(text, left, at) is not None and not secret_values.is_reference(said)
     return span if is_one else None
 
@@ -196,7 +196,7 @@ def _encoded(text: str, at: int) -> Span | None:
     if match is None:
         return None
     end = text.find("\n", match.end(), match.end() + 80)
-    left = text.rfind("\n", max(0, at - 80), at) + 1 or max(0, at - 80)
+    left = line_start(text, at, 80)
     is_called = _SAYS_SECRET.search(text, match.end(), len(text) if end < 0 else end) or _SAYS_SECRET.search(
         text, left, at
     )
@@ -242,7 +242,7 @@ _OF_LOGIN = re.compile(r"log[ -]?in|sign[ -]?in|logging[ ]in|password|user[ ]?na
 def _entered(text: str, at: int) -> Span | None:
     match = _ENTERED.match(text, at)
     end = 0 if match is None else text.find("\n", match.end(), match.end() + 60)
-    left = text.rfind("\n", max(0, at - 60), at) + 1 or max(0, at - 60)
+    left = line_start(text, at, 60)
     is_one = (
         match is not None
         and DIGIT.search(match["secret"]) is not None

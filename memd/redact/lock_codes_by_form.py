@@ -7,7 +7,7 @@ keypad, turns, single digits), or a verb must say that the number opens the lock
 import re
 
 from memd.redact import secret_candidates
-from memd.redact.rule import DIGIT, Nearby, Rule, Span
+from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_start
 from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
 _WORDS = SECRET_WORDS.lock_codes
@@ -95,7 +95,7 @@ _DATE = re.compile("(?:[0-2]?[0-9]|3[01])-(?:0?[1-9]|1[0-2])-[0-9]{2}")
 def _of_lock(text: str, at: int) -> Span | None:
     is_inside = text[at].isascii() and text[at - 1 : at].isalpha() and text[at - 1 : at].isascii()
     match = None if is_inside else _OF_LOCK.match(text, at)
-    if match is None or _NO_CODE.search(text, _line_start(text, at), match.end("between")) is not None:
+    if match is None or _NO_CODE.search(text, line_start(text, at, 70), match.end("between")) is not None:
         return None
     for group in ("keys", "turns"):
         if match[group] is not None:
@@ -108,16 +108,11 @@ def _of_lock(text: str, at: int) -> Span | None:
     return match.span("secret") if not is_date and _OF_CODE.fullmatch(match["between"]) is not None else None
 
 
-def _line_start(text: str, at: int) -> int:
-    left = max(0, at - 70)
-    return text.rfind("\n", left, at) + 1 or left
-
-
 def _opens_with(text: str, at: int) -> Span | None:
     match = _OPENS_WITH.match(text, at)
     if match is None or (text[at].isascii() and text[at - 1 : at].isalnum()):
         return None
-    begin = _line_start(text, at)
+    begin = line_start(text, at, 70)
     is_locked = (
         _ANY_LOCK.search(text, begin, match.end()) is not None
         or _AT_LOCK.match(text, match.end()) is not None
@@ -132,7 +127,7 @@ def _before_verb(text: str, at: int) -> Span | None:
     if match is None:
         return None
     start, end = left + match.start("secret"), left + match.end("secret")
-    begin = _line_start(text, start)
+    begin = line_start(text, start, 70)
     is_locked = _ANY_LOCK.search(text, begin, start) or _ANY_LOCK.search(text, at, at + 40)
     is_year = secret_candidates.is_year(match["secret"])
     is_one = is_locked is not None and not is_year and _NO_CODE.search(text, begin, start) is None
@@ -141,13 +136,13 @@ def _before_verb(text: str, at: int) -> Span | None:
 
 def _on_dial(text: str, at: int) -> Span | None:
     match = _ON_DIAL.match(text, at)
-    is_one = match is not None and _NO_CODE.search(text, _line_start(text, at), at) is None
+    is_one = match is not None and _NO_CODE.search(text, line_start(text, at, 70), at) is None
     return match.span("secret") if match is not None and is_one else None
 
 
 def _apart_from_dial(text: str, at: int) -> Span | None:
     match = _APART_FROM_DIAL.match(text, at)
-    is_one = match is not None and _NO_CODE.search(text, _line_start(text, at), at) is None
+    is_one = match is not None and _NO_CODE.search(text, line_start(text, at, 70), at) is None
     return match.span("secret") if match is not None and is_one else None
 
 
@@ -157,7 +152,7 @@ def _as_clause(text: str, at: int) -> Span | None:
     )
     if match is None or secret_candidates.is_year(match["secret"]):
         return None
-    begin = _line_start(text, at)
+    begin = line_start(text, at, 70)
     is_one = _IS_KEPT.search(text, begin, at) is not None and _NO_CODE.search(text, begin, at) is None
     return match.span("secret") if is_one else None
 

@@ -8,7 +8,7 @@ that names of things do not have ("Winter@Desk23"). Without a number or a sign i
 import re
 
 from memd.redact import secret_candidates, secret_values
-from memd.redact.rule import Nearby, Rule, Span
+from memd.redact.rule import Nearby, Rule, Span, line_end, line_start
 from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
 _WORDS = SECRET_WORDS.made_up
@@ -128,10 +128,8 @@ def _made_up(text: str, at: int) -> Span | None:
     if cue is None:
         return None
     is_sure, is_loose = cue[0].lower() in _SURE, cue[0].lower() in _LOOSE
-    left = max(0, at - _CHARS_BEFORE)
-    begin = text.rfind("\n", left, at) + 1 or left
-    end = text.find("\n", cue.end(), cue.end() + _CHARS_BEHIND)
-    end = min(len(text), cue.end() + _CHARS_BEHIND) if end < 0 else end
+    begin = line_start(text, at, _CHARS_BEFORE)
+    end = line_end(text, cue.end(), _CHARS_BEHIND)
     if _OF_CODE.search(text, begin, end) is not None:
         return None
     is_of_login = _OF_LOGIN.search(text, begin, end) is not None

@@ -3,17 +3,10 @@
 import re
 
 from memd.redact import secret_candidates, secret_values, typed_codes
-from memd.redact.rule import DIGIT, Nearby, Rule, Span, matching
+from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_end, line_start, matching
 from memd.redact.secret_words import SECRET_WORDS, either
 
 _WORDS = SECRET_WORDS.received_codes
-
-
-def _line(text: str, at: int, before: int, behind: int) -> Span:
-    """Return the span of the line around a place, as far as so many characters on either side."""
-    left = max(0, at - before)
-    end = text.find("\n", at, at + behind)
-    return text.rfind("\n", left, at) + 1 or left, min(len(text), at + behind) if end < 0 else end
 
 
 # --- by message: "o gov.br mandou 61 08 93 por sms, coloca aí rápido"
@@ -46,7 +39,7 @@ def _sent(text: str, at: int) -> Span | None:
     if text[at - 1 : at].isalpha():
         return None
     cue = _RECEIVED.match(text, at)
-    begin, end = _line(text, at, 70, 110)
+    begin, end = line_start(text, at, 70), line_end(text, at, 110)
     match = None if cue is None else _THEN_SENT.match(text, cue.end(), end)
     if match is None or _ENDS_SENT.match(text, match.end()) is None:
         return None
@@ -172,7 +165,7 @@ _IS_TOLD = re.compile(r"(?:[:=]|[ ](?:is|was))[ ]{1,3}[\"'“]?\Z")
 
 
 def _in_fours(text: str, at: int) -> Span | None:
-    end = _line(text, at, 0, 90)[1]
+    end = line_end(text, at, 90)
     for match in _FOURS.finditer(text, at, end):
         groups = match["secret"].split()
         if (
@@ -218,7 +211,7 @@ def _half(text: str, at: int) -> Span | None:
     match = _HALF.match(text, at)
     if match is None or secret_values.is_reference(match["secret"]) or "/" in match["secret"]:
         return None
-    left = text.rfind("\n", max(0, at - 70), at) + 1 or max(0, at - 70)
+    left = line_start(text, at, 70)
     if _OTHER_HALF.search(text, left, at) is None:
         return None
     found = secret_candidates.password(match["secret"], match.start("secret"))

@@ -239,6 +239,18 @@ def sought(
     return walk
 
 
+def line_start(text: str, at: int, most: int) -> int:
+    """Return where the line of a place begins, at most so many characters before the place."""
+    left = max(0, at - most)
+    return text.rfind("\n", left, at) + 1 or left
+
+
+def line_end(text: str, at: int, most: int) -> int:
+    """Return where the line of a place ends, at most so many characters behind the place."""
+    end = text.find("\n", at, at + most)
+    return min(len(text), at + most) if end < 0 else end
+
+
 def stem(text: str, at: int, most: int, signs: str = WORD) -> str:
     """Return the characters directly before a place, as far as they are among `signs`; at most `most`."""
     left = text[max(0, at - most) : at]

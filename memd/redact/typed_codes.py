@@ -6,7 +6,7 @@ Such a row is rare in a text, and a word for a code or for what it opens in the 
 import re
 from itertools import pairwise
 
-from memd.redact.rule import DIGIT, Nearby, Rule, Span
+from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_end, line_start
 from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
 _WORDS = SECRET_WORDS.typed_codes
@@ -32,10 +32,7 @@ _NO_CODE = re.compile(rf"(?<![a-z])(?:{either(_WORDS.others)})", re.IGNORECASE)
 
 def _in_line(text: str, cue: re.Pattern[str], start: int, end: int) -> bool:
     """Return whether a word is near a span in its line, and none for another number."""
-    begin = max(0, start - _CHARS_BEFORE)
-    begin = text.rfind("\n", begin, start) + 1 or begin
-    till = text.find("\n", end, end + _CHARS_BEHIND)
-    till = min(len(text), end + _CHARS_BEHIND) if till < 0 else till
+    begin, till = line_start(text, start, _CHARS_BEFORE), line_end(text, end, _CHARS_BEHIND)
     return (
         cue.search(text, begin, start) is not None or cue.search(text, end, till) is not None
     ) and _NO_CODE.search(text, begin, till) is None
@@ -107,8 +104,7 @@ _WORDS_OF_ROW = 3  # of a row: "double four seven" has three words
 def _digits_as_words(text: str, at: int) -> Span | None:
     if _ANY_LOCK.match(text, at) is None and not text.startswith(_WORDS.aloud, at):
         return None
-    left = max(0, at - 60)
-    left = text.rfind("\n", left, at) + 1 or left
+    left = line_start(text, at, 60)
     end = text.find("\n", at, at + 90)
     end = at + 160 if end < 0 else end
     # Most lines have no digits as words, which is told faster by their words.
@@ -220,9 +216,8 @@ _OF_GAMES = re.compile(
 
 
 def _buttons(text: str, at: int) -> Span | None:
-    left = text.rfind("\n", max(0, at - 60), at) + 1 or max(0, at - 60)
-    end = text.find("\n", at, at + 100)
-    end = min(len(text), at + 100) if end < 0 else end
+    left = line_start(text, at, 60)
+    end = line_end(text, at, 100)
     match = _BUTTONS.search(text, at, end)
     if (
         match is None
@@ -253,9 +248,8 @@ _DRAWN_ON = re.compile(
 
 
 def _drawn(text: str, at: int) -> Span | None:
-    end = text.find("\n", at, at + 160)
-    end = min(len(text), at + 160) if end < 0 else end
-    left = text.rfind("\n", max(0, at - 60), at) + 1 or max(0, at - 60)
+    end = line_end(text, at, 160)
+    left = line_start(text, at, 60)
     told = _DRAWN_ON.search(text, left, min(end, at + 60))
     if told is None:
         return None
@@ -307,7 +301,7 @@ def _in_order(text: str, at: int) -> Span | None:
     if match is None or match.start() > at:
         return None
     words = re.findall(r"[^\W\d_]{2,14}", re.sub(r"(?<![^\W\d_])and[ ]", "", match["secret"]))
-    left = text.rfind("\n", max(0, at - 60), at) + 1 or max(0, at - 60)
+    left = line_start(text, at, 60)
     is_one = len(words) == _COUNT[match["count"].lower()] > _COUNT["three"] and (
         _OPENS.search(text, left, match.start("secret"))
         or _OPENS.search(text, match.end(), match.end() + _CHARS_BEHIND)
