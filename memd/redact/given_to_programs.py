@@ -4,7 +4,7 @@ import base64
 import re
 
 from memd.redact import randomness, secret_candidates, secret_values
-from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span, line_start, matching
+from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span, line_end, line_start, matching
 
 _VALUE = (
     r"(?P<quote>[\"'])(?P<quoted>[^\"'\n$]{4,120})(?P=quote)|(?P<bare>[^\s\"'|<>;&$-][^\s\"'|<>;&$]{3,120})"
@@ -195,11 +195,9 @@ def _encoded(text: str, at: int) -> Span | None:
     match = _ENCODED.match(text, at)
     if match is None:
         return None
-    end = text.find("\n", match.end(), match.end() + 80)
-    left = line_start(text, at, 80)
-    is_called = _SAYS_SECRET.search(text, match.end(), len(text) if end < 0 else end) or _SAYS_SECRET.search(
-        text, left, at
-    )
+    is_called = _SAYS_SECRET.search(
+        text, match.end(), line_end(text, match.end(), 80)
+    ) or _SAYS_SECRET.search(text, line_start(text, at, 80), at)
     return match.span("secret") if is_called and _decodes(match["secret"]) else None
 
 

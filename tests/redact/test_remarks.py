@@ -30,6 +30,7 @@ def _filled(chars: int) -> str:
         ("the safe{}is 'acer' backwards, so recareca", "recareca", 20, _MADE_OF + 2),
         ("it's Bramble_Fog7{}says locked", "Bramble_Fog7", 20, _REMARK_BEFORE + 2),
         ("says locked{}it's Bramble_Fog7", "Bramble_Fog7", 20, _REMARK_BEHIND + 2),
+        ("echo ZmxvcmFGYXVuYTk= | base64 -d{}for the admin", "ZmxvcmFGYXVuYTk=", 20, 100),
     ],
 )
 def test_a_word_tells_what_is_near_it(text: str, secret: str, chars: int, most: int) -> None:
