@@ -21,10 +21,9 @@ class UntiedProvider(HashingProvider):
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         vectors = await super().embed_passages(texts)
-        for vector, text in zip(vectors, texts, strict=True):
-            seed = int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
-            vector += SMALL * np.random.default_rng(seed).standard_normal(len(vector), np.float32)
-        return vectors
+        seeds = [int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) for text in texts]
+        noise = [np.random.default_rng(seed).standard_normal(vectors.shape[1], np.float32) for seed in seeds]
+        return vectors + np.float32(SMALL) * np.array(noise, np.float32)
 
 
 def choose(_: AgentSettings) -> ProviderChoice:
