@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from memd.providers.local import bundled_model
 from memd.providers.local.e5_file import BIAS, BLOCK, MATRICES, NORMS, SCALES, ZERO, E5File, Tensors
-from memd.providers.local.e5_tokenizer import E5Tokenizer
+from memd.providers.local.unigram_tokenizer import UnigramTokenizer
 from tests.training.pairs import NotePair, read
 
 EPOCHS = 2
@@ -37,7 +37,7 @@ class TrainableE5:
     """The model with weights in bfloat16, and what is trained in float32."""
 
     def __init__(self, file: E5File) -> None:
-        self._file, self._tokenizer = file, E5Tokenizer(file.vocabulary)
+        self._file, self._tokenizer = file, UnigramTokenizer(file.vocabulary)
         tensors = file.tensors()
         self._weights = {
             f"l{layer}.{name}": _decoded(tensors, f"l{layer}.{name}").bfloat16()

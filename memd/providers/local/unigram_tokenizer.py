@@ -25,7 +25,7 @@ Hashes = NDArray[np.uint64]
 Places = NDArray[np.integer]
 
 
-class E5Tokenizer:
+class UnigramTokenizer:
     """The tokenizer of one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
