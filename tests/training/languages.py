@@ -1,7 +1,8 @@
 """Measures the bundled model in languages it was hardly trained on: `python -m tests.training.languages`.
 
 The same twelve notes and questions stand in languages.jsonl in eight languages. Printed is the mean reciprocal rank of a note
-among those of its language, before and after training: for the question in the same language, and for the one in English.
+among those of its language, for the question in the same language and for the one in English: with multilingual-e5-small alone, before
+and after its training, and with the whole model.
 """
 
 import json
@@ -35,9 +36,9 @@ def reciprocal_rank(questions: NDArray[np.float32], notes: NDArray[np.float32]) 
 
 def main() -> None:
     """Print a line for each language."""
+    file, tuning = bundled_model.model_file(), bundled_model.beside(bundled_model.TUNING_FILE)
     figures: dict[str, list[float]] = {}
-    for tuning in (None, bundled_model.beside(bundled_model.TUNING_FILE)):
-        model = E5Onnx(bundled_model.model_file(), 2, tuning)
+    for model in (E5Onnx(file, 2, None), E5Onnx(file, 2, tuning), bundled_model.load(2)):
         english = np.array([model.query(question) for _, question in texts()["en"]])
         for language, pairs in texts().items():
             notes = np.array([model.passage(note) for note, _ in pairs])
@@ -45,10 +46,11 @@ def main() -> None:
             figures.setdefault(language, []).extend(
                 [reciprocal_rank(questions, notes), reciprocal_rank(english, notes)]
             )
-    sys.stdout.write("      same language   asked in English\n      before  after   before  after\n")
+    sys.stdout.write("      same language          asked in English\n")
+    sys.stdout.write("      before  after  whole   before  after  whole\n")
     for name, rows in [*figures.items(), ("mean", np.mean(list(figures.values()), axis=0).tolist())]:
-        same, across, same_after, across_after = rows
-        sys.stdout.write(f"{name:4}  {same:.3f}   {same_after:.3f}   {across:.3f}   {across_after:.3f}\n")
+        columns = "   ".join("  ".join(f"{figure:.3f}" for figure in rows[side::2]) for side in (0, 1))
+        sys.stdout.write(f"{name:4}  {columns}\n")
 
 
 if __name__ == "__main__":

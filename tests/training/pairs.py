@@ -1,11 +1,13 @@
 """Notes with questions that they answer, as people and agents write them; nobody in them exists."""
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 FILES = tuple(sorted(Path(__file__).with_name("pairs").glob("*.jsonl")))
+JOINING_FILES = tuple(sorted(Path(__file__).with_name("joining_pairs").glob("*.jsonl")))
 # One note of so many is not trained on: what the model finds of these is measured.
 _KEPT_BACK = 6
 
@@ -25,14 +27,27 @@ class NotePair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.para, self.cross, self.plain
 
 
+def for_joining() -> list[NotePair]:
+    """Return the notes that the matrix of the joined models is trained on: the first model is not trained on them.
+
+    Raises:
+        msgspec.MsgspecError: a line is no NotePair.
+    """
+    return _every(JOINING_FILES)
+
+
+def _every(files: Iterable[Path]) -> list[NotePair]:
+    decoder = msgspec.json.Decoder(NotePair)
+    return [decoder.decode(line) for file in files for line in file.read_bytes().splitlines()]
+
+
 def read() -> tuple[list[NotePair], list[NotePair]]:
     """What is trained on, and what is kept back to measure.
 
     Raises:
         msgspec.MsgspecError: a line is no NotePair.
     """
-    decoder = msgspec.json.Decoder(NotePair)
-    every = [decoder.decode(line) for file in FILES for line in file.read_bytes().splitlines()]
+    every = _every(FILES)
     trained = [pair for pair in every if _digest(pair.note) % _KEPT_BACK]
     return trained, [pair for pair in every if _digest(pair.note) % _KEPT_BACK == 0]
 

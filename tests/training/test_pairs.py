@@ -1,5 +1,6 @@
+from tests.recall.pairs import pairs
 from tests.training import languages
-from tests.training.pairs import FILES, read
+from tests.training.pairs import FILES, JOINING_FILES, for_joining, read
 
 
 def test_every_note_has_its_questions_and_stands_once() -> None:
@@ -10,6 +11,16 @@ def test_every_note_has_its_questions_and_stands_once() -> None:
     assert all(text.strip() for pair in every for text in (pair.note, pair.near, *pair.questions))
     assert len({pair.note for pair in every}) == len(every)
     assert 0.1 < len(kept_back) / len(every) < 0.25
+
+
+def test_notes_for_joining_are_no_others() -> None:
+    """The first model has learned its own notes by heart, and what is measured must be new to both."""
+    joining = for_joining()
+    assert len(joining) == sum(len(file.read_text().splitlines()) for file in JOINING_FILES) > 3000
+    assert all(text.strip() for pair in joining for text in (pair.note, pair.near, *pair.questions))
+    notes = {pair.note for pair in joining}
+    assert len(notes) == len(joining)
+    assert notes.isdisjoint(pair.note for part in (*read(), pairs()) for pair in part)
 
 
 def test_the_same_notes_stand_in_all_languages() -> None:

