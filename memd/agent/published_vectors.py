@@ -41,6 +41,7 @@ class ServerVectors:
             settings: Where it publishes, and what.
             clock: Seconds, monotonic.
         """
+        self.asked_up_to: int | None = None
         self.taken = 0  # vectors, of chunks and of parts, that were embedded by nobody again
         self._agent = agent
         self._memory = settings.memory
@@ -60,6 +61,7 @@ class ServerVectors:
         self, index: Index, space: Space
     ) -> Sequence[tuple[ChunkId, TextHash, bytes]] | None:
         """See PublishedVectors.next_found."""
+        self.asked_up_to = None
         if self._is_left_out or self._clock() < self._alone_until:
             return None
         fingerprint = await index.fingerprint()
@@ -75,6 +77,7 @@ class ServerVectors:
         )
         if not chunks:
             self._asked = space, up_to
+            self.asked_up_to = up_to
             return None
         there = await self._ask(space, chunks)
         if there is None:

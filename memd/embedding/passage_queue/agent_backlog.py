@@ -63,6 +63,9 @@ def in_words(state: State, agent: str) -> str | None:
 class PublishedVectors(Protocol):
     """Vectors that an agent has published: its texts need not be embedded again."""
 
+    asked_up_to: int | None
+    """The last chunk by id that was looked up, if all up to it were; None: texts are embedded without."""
+
     async def next_found(
         self, index: Index, space: Space
     ) -> Sequence[tuple[ChunkId, TextHash, bytes]] | None:
@@ -160,6 +163,12 @@ class AgentBacklog:
             self.is_idle = False
             self.anew.set()
         self.woken.set()
+
+    def looked_up(self, waiting: Sequence[WaitingChunk]) -> Sequence[WaitingChunk]:
+        """Leave out chunks that were written since the agent's published vectors were looked up; they are next."""
+        published = self.source.published
+        limit = None if published is None else published.asked_up_to
+        return waiting if limit is None else [chunk for chunk in waiting if chunk.id <= limit]
 
     def waits_for_others(self) -> bool:
         """Called when no request could be prepared: return whether texts wait, which are then all in flight for others."""

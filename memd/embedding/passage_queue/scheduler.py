@@ -431,7 +431,7 @@ class EmbeddingQueue:
             return False
         backlog.held = await self.batch_submitter.held(source.index)
         taken = backlog.held.union(backlog.out)
-        waiting = await source.index.waiting(LOOK_AHEAD, taken | backlog.passed_over)
+        waiting = backlog.looked_up(await source.index.waiting(LOOK_AHEAD, taken | backlog.passed_over))
         # Texts that always fail, or a job of hours, must not prolong the burst forever.
         if all(
             text_hash in backlog.alone for text_hash in (*backlog.out, *(chunk.hash for chunk in waiting))
@@ -439,7 +439,7 @@ class EmbeddingQueue:
             backlog.answered = 0
         if not waiting and backlog.passed_over:
             backlog.suspect_none()
-            waiting = await source.index.waiting(LOOK_AHEAD, taken)
+            waiting = backlog.looked_up(await source.index.waiting(LOOK_AHEAD, taken))
         elif waiting and backlog.fails_at_deferred:
             backlog.fails_at_deferred = False
             self.health.hurry_passages()

@@ -65,6 +65,8 @@ async def test_every_waiting_chunk_gets_its_vector(tmp_path: Path, cache: Embedd
 class Published:
     """What an agent has published: a vector of the first text that waits."""
 
+    asked_up_to: int | None = None
+
     def __init__(self) -> None:
         self.asked = 0
 
@@ -97,6 +99,49 @@ async def test_what_is_published_is_not_embedded(tmp_path: Path, cache: Embeddin
     )
     assert len(provider.requests) == 3
     assert published.asked == 2
+
+
+class PublishedWhileAsked:
+    """All notes but the first are published; one is written when nothing was left to look up."""
+
+    asked_up_to: int | None = None
+
+    def __init__(self, queue: EmbeddingQueue) -> None:
+        self.is_written = False
+        self._queue = queue
+
+    async def next_found(
+        self, index: Index, space: Space
+    ) -> Sequence[tuple[ChunkId, TextHash, bytes]] | None:
+        waiting = await index.waiting(100)
+        if found := [one for one in waiting if "published" in one.text]:
+            vectors = HashingProvider().embed([one.text for one in found])
+            return [(one.id, one.hash, vector.tobytes()) for one, vector in zip(found, vectors, strict=True)]
+        self.asked_up_to = max((one.id for one in waiting), default=self.asked_up_to)
+        if not self.is_written:
+            self.is_written = True
+            note = chunk_of("a published note", 1)
+            await index.replace(found_file("memory/b.md"), b"1", [note], {}, frozenset())
+            self._queue.serve(IndexToEmbed("main", index, use_cache=True, published=self))
+        return None
+
+    def leave_out(self) -> None:
+        raise AssertionError
+
+
+async def test_what_is_written_while_it_is_looked_up_is_looked_up_before_it_is_sent(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Else a vector that is there already would be paid for again."""
+    provider = HashingProvider()
+    index = await opened(tmp_path, "main", ["own text"])
+    queue = queue_of(provider, cache)
+    published = PublishedWhileAsked(queue)
+    queue.serve(IndexToEmbed("main", index, use_cache=True, published=published))
+    assert await worked(queue, index) == [(0, None)]
+    assert (await index.counts()).done == 2
+    await index.close()
+    assert provider.requests == [["own text"]]
 
 
 async def test_who_waits_for_vectors_hears_of_what_waits_no_more(
