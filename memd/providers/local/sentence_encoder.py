@@ -15,6 +15,7 @@ from memd.providers.local.e5_file import UnreadableModel
 from memd.providers.local.sentence_encoder_file import BEGIN, END, PARTS, TABLE, UNKNOWN, Arrays
 from memd.providers.local.unigram_tokenizer import UnigramTokenizer
 from memd.providers.provider import Vector
+from memd.runtime import malloc
 
 DIMENSIONS = 512
 # Words of a run, and how many of them stand before the one that it belongs to.
@@ -54,6 +55,7 @@ class SentenceEncoder:
             raise UnreadableModel(
                 f"the sentence encoder is not one that memd can compute: {failure}"
             ) from failure
+        malloc.give_back()  # frees what hashing the pieces has used
 
     def vector(self, text: str) -> Vector:
         """Return the vector of a text, shape (512,), length 1."""
