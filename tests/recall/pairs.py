@@ -3,7 +3,7 @@
 With `--mode keyword` by words alone.
 
 480 notes, each with one that is near and does not answer, in a file each. Their four authors saw neither the ranking nor the
-thesaurus nor any other measuring set; the model is not trained on them.
+thesaurus nor any other measuring set; the model is not trained on them, but on other notes of these authors.
 """
 
 import argparse
