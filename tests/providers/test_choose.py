@@ -74,9 +74,10 @@ def test_the_bundled_model_is_chosen(provider: str) -> None:
     assert choice.because.endswith("nothing is sent anywhere")
 
 
-def test_the_model_may_be_named() -> None:
-    """The bundled model's own name means the same as none."""
-    assert name(chosen(provider="local", model="multilingual-e5-small-q4")) == "local"
+@pytest.mark.parametrize("model", ["multilingual-e5-small-q4+use-3", "multilingual-e5-small-q4"])
+def test_the_model_may_be_named(model: str) -> None:
+    """The bundled model's own name means the same as none, and so does the one that it had."""
+    assert name(chosen(provider="local", model=model)) == "local"
 
 
 @pytest.mark.parametrize("provider", ["auto", "local"])
@@ -86,7 +87,7 @@ def test_an_unknown_model_is_a_reason(provider: str) -> None:
     assert choice.primary is None
     assert choice.reason is not None
     assert "bge-m3" in choice.reason
-    assert "multilingual-e5-small-q4" in choice.reason
+    assert "multilingual-e5-small-q4+use-3" in choice.reason
 
 
 @pytest.mark.usefixtures("no_model")

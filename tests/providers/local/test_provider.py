@@ -486,20 +486,21 @@ def test_the_identity_names_what_shapes_a_vector() -> None:
         LocalProvider(bundled_model.InstalledModel(version), Random(1)).identity
         for version in ("0.3.0", "0.4.0")
     )
-    assert (one.provider, one.model, one.dimensions) == ("local", "multilingual-e5-small-q4", 384)
+    assert (one.provider, one.model, one.dimensions) == ("local", "multilingual-e5-small-q4+use-3", 384)
     assert one.key != other.key
     assert one.key == LocalProvider(bundled_model.InstalledModel("0.3.0"), Random(2)).identity.key
 
 
+@pytest.mark.parametrize("name", ["TUNING_FILE", "JOINING_FILE"])
 def test_another_training_is_another_space_of_vectors(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     """It is made by hand, and nothing else says that it is another one."""
     one, other = (LocalProvider(bundled_model.InstalledModel("0.3.0"), Random(1)) for _ in range(2))
     assert one.identity == other.identity
-    file = tmp_path / "tuning.npy"
-    file.write_bytes(bundled_model.beside(bundled_model.TUNING_FILE).read_bytes() + b"\0")
-    monkeypatch.setattr(bundled_model, "TUNING_FILE", str(file))
+    file = tmp_path / "trained.npy"
+    file.write_bytes(bundled_model.beside(getattr(bundled_model, name)).read_bytes() + b"\0")
+    monkeypatch.setattr(bundled_model, name, str(file))
     assert LocalProvider(bundled_model.InstalledModel("0.3.0"), Random(1)).identity != one.identity
 
 
