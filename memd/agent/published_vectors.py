@@ -41,7 +41,7 @@ class ServerVectors:
             settings: Where it publishes, and what.
             clock: Seconds, monotonic.
         """
-        self.asked_up_to: int | None = None
+        self.asked_up_to: int | None = None  # see PublishedVectors
         self.taken = 0  # vectors, of chunks and of parts, that were embedded by nobody again
         self._agent = agent
         self._memory = settings.memory

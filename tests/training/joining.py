@@ -14,13 +14,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn import functional
 
 from memd.providers.local import bundled_model, sentence_encoder_file
 from memd.providers.local.e5_onnx import E5Onnx
 from memd.providers.local.sentence_encoder import SentenceEncoder
-from memd.providers.provider import Vector
+from memd.providers.provider import Vector, Vectors
 from memd.text.tokens import cjk_share
 from tests.training.pairs import NotePair, for_joining
 
@@ -33,7 +32,6 @@ PLAIN_WEIGHT = 0.5  # of questions in the words of their notes, which are the ea
 SEEDS = (1, 2, 3, 4)  # of the runs
 LONG = (250, 400, 600, 700)  # characters of a longer text; of one in Chinese half as many
 
-Vectors = NDArray[np.float32]
 Embed = Callable[[str], tuple[Vector, Vector]]
 """Returns the vectors of a text by both models, each of length 1."""
 

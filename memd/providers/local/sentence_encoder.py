@@ -8,10 +8,9 @@ import unicodedata
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from memd.providers.local import sentence_encoder_file
-from memd.providers.local.e5_file import UnreadableModel
+from memd.providers.local.e5_file import Floats, UnreadableModel
 from memd.providers.local.sentence_encoder_file import BEGIN, END, PARTS, TABLE, UNKNOWN, Arrays
 from memd.providers.local.unigram_tokenizer import UnigramTokenizer
 from memd.providers.provider import Vector
@@ -20,8 +19,6 @@ from memd.runtime import malloc
 DIMENSIONS = 512
 # Words of a run, and how many of them stand before the one that it belongs to.
 _RUNS = ((2, 0), (3, 1), (5, 2))
-
-Floats = NDArray[np.float32]
 
 
 class SentenceEncoder:

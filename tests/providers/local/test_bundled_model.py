@@ -99,9 +99,7 @@ def test_wrong_vectors_are_told_when_the_model_is_loaded(monkeypatch: pytest.Mon
         bundled_model.load()
 
 
-def test_an_unpacked_file_with_other_content_is_made_again(
-    tmp_path: Path,
-) -> None:
+def test_an_unpacked_file_with_other_content_is_made_again(tmp_path: Path) -> None:
     """A disk that lost some of it would else leave the model unusable for ever."""
     bundled_model.load(state=tmp_path)
     [file] = tmp_path.iterdir()
