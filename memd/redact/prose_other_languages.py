@@ -60,9 +60,15 @@ def _parted(text: str, at: int) -> Span | None:
 _CODE_VALUE = re.compile(r"[A-Za-z0-9]{4,8}", re.ASCII)
 
 
+def _behind_anchor(text: str, at: int, anchors: tuple[str, ...]) -> int:
+    """Return where the first of the anchors that is at a place, in any case, ends."""
+    written = text[at : at + max(map(len, anchors))].replace("İ", "i").lower()
+    return at + next((len(anchor) for anchor in anchors if written.startswith(anchor)), 0)
+
+
 def _chinese(anchors: tuple[str, ...], strength: Strength, *, is_code: bool) -> Find:
     def find(text: str, at: int) -> Span | None:
-        end = at + next(len(anchor) for anchor in anchors if text.startswith(anchor, at))
+        end = _behind_anchor(text, at, anchors)
         was = _FROM.match(text, end)
         if was is not None and secret_values.is_strong(was["secret"]):
             return was.span("secret")

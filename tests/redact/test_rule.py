@@ -5,7 +5,9 @@ import re
 
 import pytest
 
+from memd.config.settings import Redact
 from memd.redact import rule
+from memd.redact.redactor import Redactor
 from memd.redact.rule import AnchorIndex, Nearby
 from memd.redact.rule_set import RULES
 from tests.redact.corpus import samples
@@ -69,3 +71,12 @@ def test_what_stands_near_is_found_as_a_search_at_each_place_finds_it(seed: int)
     assert nearby.beside(places, text) == [
         at for at in places if any(at - nearby.before <= begin <= at + nearby.behind for begin in begins)
     ]
+
+
+def test_an_anchor_in_any_case_is_read() -> None:
+    """Anchors stand in lower case in the rules, and in any case in texts: no rule fails at one that it has not in that case."""
+    for find, anchors in ((one.find, one.anchors) for one in RULES if one.find is not None):
+        for anchor in anchors:
+            for written in (anchor.upper(), anchor.title(), anchor.swapcase()):
+                find(f"{written}: Kx7mango!22", 0)
+    assert Redactor(Redact()).redact("Mima: Kx7mango!22").text == "Mima: [REDACTED:password]"
