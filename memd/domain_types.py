@@ -285,6 +285,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     foreign: float = 0.0  # 0..1: share of the text that is in other scripts than the question
     of_time: bool = False  # its time is the one that the question names
     within: float = 0.0  # 0..1: the part of its time that the question names
+    time_factor: float = 1.0  # the factor on meaning and by_words because of that
     terms: tuple[str, ...] = ()  # terms of the question that the window contains
     places: Mapping[str, tuple[int, ...]] = {}  # term -> lines of the window on which it begins
     window: tuple[int, int] | None = None  # lines of the snippet, or of what the snippet would have been
@@ -305,7 +306,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """How a search arrived at its hits.
 
     The score of a candidate is tanh(meaning + by_words): vector_share x what its cosine means, and text_share
-    x .8 x the share of the words, and that of the older one where it is ranked before one. See
+    x share_weight x the share of the words, and that of the older one where it is ranked before one. See
     memd.search.fuse_scores.
     """
 
@@ -317,6 +318,9 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     text_weight: float
     vector_share: float = 0.0  # weight that was used: a side without evidence is left out
     text_share: float = 0.0
+    share_weight: float = 0.0  # of the share of the question's words
+    synonyms_weight: float = 0.0  # of what synonyms add to that share
+    translations_weight: float = 0.0  # of what a text in another script holds in any form
     assumed_cosine: float | None = None
     # Subtracted from each cosine: how similar the question is to the index as a whole.
     background: float = 0.0

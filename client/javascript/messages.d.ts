@@ -530,6 +530,12 @@ export interface Explanation {
   vector_share: number;
   /** how much words counted: 1 by the default weights, 2 where there was nothing to compare; 0: no word was found */
   text_share: number;
+  /** the weight of the share of the query's words */
+  share_weight: number;
+  /** the weight of what synonyms add to that share */
+  synonyms_weight: number;
+  /** the weight of what text in another script contains in any form; it is larger where there was nothing to compare */
+  translations_weight: number;
   /** of a chunk that has no vector yet */
   assumed_cosine: number | null;
   /** the cosines that mean 0 and 1 */
@@ -606,6 +612,8 @@ export interface ExplainedHit {
   of_time: boolean;
   /** 0 to 1, how much of its time is named by the query; 1: it is of no other time */
   within: number;
+  /** the factor on `meaning` and `by_words` because of that; 1: it is of no time that the query names */
+  time_factor: number;
   /** it is part of a transcript and only repeats the question: its `score`, `meaning` and `by_words` were lowered to .35; `place` is the one before that */
   repeats: boolean;
   /** it holds no more, and its score was lowered: to four fifths of its evidence, behind the note that replaced it, and not below .35 */

@@ -406,6 +406,9 @@ const PARTS = {
       "left_out": [],
       "vector_share": 0.0,
       "text_share": 0.0,
+      "share_weight": 0.0,
+      "synonyms_weight": 0.0,
+      "translations_weight": 0.0,
       "assumed_cosine": null,
       "calibration": null,
       "max_results": 0,
@@ -454,6 +457,7 @@ const PARTS = {
       "alternatives": 0.0,
       "of_time": false,
       "within": 0.0,
+      "time_factor": 1.0,
       "repeats": false,
       "superseded": false,
       "older": null

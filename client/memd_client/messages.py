@@ -344,9 +344,10 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     # 0..1: the part of the query's words that it contains as they are, as synonyms or translated
     expanded: float = 0.0
     alternatives: float = 0.0  # what of expanded the synonyms and translations add
-    # It is of a time that the query names, so that meaning and by_words are multiplied by 1.25 + .25 x within.
+    # It is of a time that the query names, so that meaning and by_words are multiplied by time_factor.
     of_time: bool = False
     within: float = 0.0  # 0..1: the part of its time that the query names; 1: it is of no other time
+    time_factor: float = 1.0
     repeats: bool = False  # it only repeats the question, for which its score was lowered
     superseded: bool = False  # it is no longer valid, for which its score was lowered
     # Place of an older chunk that this one replaces: this one is ranked before it, with its score.
@@ -358,9 +359,10 @@ class Explanation(WireMessage, frozen=True):
 
     The score of a candidate is tanh(meaning + by_words). Its closeness is .35 x cosine + .65 x part (half of
     each in a transcript), or its cosine if it has no part, or assumed_cosine if it has no cosine. meaning is vector_share x (closeness -
-    background - a) / (b - a), at least 0, with [a, b] = calibration. by_words is text_share x .8 x share; to
-    share is added (1 - foreign) x .5 x alternatives and, if it is more than 0, foreign x (the lesser of 1 and
-    share_taken + .5 x expanded, or .8 x expanded where nothing was compared, less share). Both are multiplied by 1.25 + .25 x within for a candidate that is of_time. min_score cuts candidates with a lower score.
+    background - a) / (b - a), at least 0, with [a, b] = calibration. by_words is text_share x share_weight x share; to
+    share is added (1 - foreign) x synonyms_weight x alternatives and, if it is more than 0, foreign x (the lesser of 1 and
+    share_taken + translations_weight x expanded, less share). Both are multiplied by time_factor. min_score cuts candidates
+    with a lower score.
     """
 
     found: Found
@@ -374,6 +376,9 @@ class Explanation(WireMessage, frozen=True):
     left_out: list[str] = []  # words of the query that are not searched for
     vector_share: float = 0.0  # weight that was used, 1 by the default weights; 0: vectors found nothing
     text_share: float = 0.0
+    share_weight: float = 0.0  # of the share of the query's words
+    synonyms_weight: float = 0.0  # of what synonyms add to that share
+    translations_weight: float = 0.0  # of what text in another script contains in any form
     assumed_cosine: float | None = None  # assumed for a chunk that has no vector yet
     calibration: tuple[float, float] | None = None  # cosines that count as 0 and as 1
     max_results: int = 0

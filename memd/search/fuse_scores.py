@@ -130,6 +130,11 @@ class Scored(msgspec.Struct, frozen=True, gc=False):
         return self.part if self.part is not None else self.cosine or 0.0
 
     @property
+    def time_factor(self) -> float:
+        """The factor on the evidence because of the candidate's time; 1: it is of no time that the question names."""
+        return float(_time_factors(np.array([self.within]))[0])
+
+    @property
     def evidence(self) -> float:
         """The unrounded evidence that the score is computed from."""
         return self.meaning + self.words if self.older is None else self.older.evidence
@@ -204,6 +209,11 @@ class Fused(msgspec.Struct, frozen=True):
     text_share: float
     assumed: float | None  # the closeness given to candidates without a vector
     share_taken: float  # see the function share_taken
+
+    @property
+    def translations_weight(self) -> float:
+        """The weight of what a text in another script holds in any form."""
+        return _translations_weight(self.assumed)
 
     def order(
         self,
@@ -338,15 +348,13 @@ def fuse(
         meaning = vector * calibration.of_all(np.where(has_vector, closeness, assumed) - usual)
     is_taken = assumed is not None and found.foreign.any()
     taken = share_taken(meaning, found.share, found.foreign) if is_taken else 0.0
-    is_of_time = found.within > 0
-    factor = np.where(is_of_time, 1 + OF_TIME * (1 + found.within) / 2, 1.0)
-    translations = TRANSLATIONS_ALONE if assumed is None else TRANSLATIONS
-    share = share_in_any_form(found, translations, taken)
+    factor = _time_factors(found.within)
+    share = share_in_any_form(found, _translations_weight(assumed), taken)
     meaning, words = factor * meaning, factor * text * WORDS * share
     if asks_of_time_alone:
         # As much as any other candidate can have, whatever else the index holds and the filter lets through; twice as
         # much for what is of no other time, such as a note of the day before one of the whole month.
-        meaning += np.where(is_of_time, (1 + found.within) * (calibration(1.0 - usual) + WORDS), 0.0)
+        meaning += np.where(found.within > 0, (1 + found.within) * (calibration(1.0 - usual) + WORDS), 0.0)
     return Fused(found, meaning, words, vector, text, assumed, taken)
 
 
@@ -374,6 +382,24 @@ def share_taken(meaning: Doubles, share: Doubles, foreign: Doubles) -> float:
     native = np.flatnonzero(foreign < 0.5)
     closest = native[np.lexsort((share[native], meaning[native]))[-_COMPARED:]]
     return float(np.sort(share[closest])[-_AS_GOOD_AS]) if len(closest) >= _AS_GOOD_AS else 0.0
+
+
+def _translations_weight(assumed: float | None) -> float:
+    """Return the weight of what a text in another script holds in any form.
+
+    Args:
+        assumed: The closeness given to candidates without a vector; None: no candidate has a vector.
+    """
+    return TRANSLATIONS_ALONE if assumed is None else TRANSLATIONS
+
+
+def _time_factors(within: Doubles) -> Doubles:
+    """Return the factor on the evidence of each candidate because of its time, see OF_TIME.
+
+    Args:
+        within: 0..1, the part of each candidate's time that the question names.
+    """
+    return np.where(within > 0, 1 + OF_TIME * (1 + within) / 2, 1.0)
 
 
 def place_in_order(one: Scored) -> tuple[float, float, str, int, int]:

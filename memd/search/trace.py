@@ -9,7 +9,7 @@ from memd.domain_types import Candidate, ChunkId, FoundHit, Trace, Window
 from memd.providers.provider import Calibration
 from memd.search import query as questions
 from memd.search.answer_strength import ANSWERS, Support
-from memd.search.fuse_scores import Fused, FusionWeights, Ints
+from memd.search.fuse_scores import SYNONYMS, WORDS, Fused, FusionWeights, Ints
 from memd.search.query import Query
 from memd.search.query_expansion import Expansion
 from memd.search.rank import Verdict
@@ -148,6 +148,7 @@ def _candidate(
         foreign=scored.foreign,
         of_time=scored.within > 0,
         within=scored.within,
+        time_factor=scored.time_factor,
         terms=tuple(held),
         places=held,
         window=_lines(verdict.window),
@@ -172,6 +173,9 @@ def _trace(sides: SideResults, asked: TracedSearch, candidates: Sequence[Candida
         text_weight=asked.weights.text,
         vector_share=fused.vector_share,
         text_share=fused.text_share,
+        share_weight=WORDS,
+        synonyms_weight=SYNONYMS,
+        translations_weight=fused.translations_weight,
         assumed_cosine=fused.assumed,
         background=sides.subtracted,
         share_taken=fused.share_taken,

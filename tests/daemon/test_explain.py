@@ -10,6 +10,7 @@ import pytest
 from memd.ctl.commands.explain import text
 from memd.ctl.output.humanize import width
 from memd.ctl.output.terminal import uncoloured
+from memd.search.fuse_scores import SYNONYMS, TRANSLATIONS, TRANSLATIONS_ALONE, WORDS
 from memd_client import AsyncClient
 from memd_client.messages import Explanation
 from tests.daemon.inprocess import running, write
@@ -101,10 +102,15 @@ async def test_an_idle_side_is_told_of(home: Path) -> None:
         keyword, printed = await asked(client, "coffee machine")
         assert (keyword.vector_share, keyword.text_share) == (0.0, 2.0)
         assert keyword.found.degraded[0].part == "query_embedding"
-        assert "score       tanh(2.00 x 0.8 x share of the words); no vectors were compared:" in printed
+        weights = (keyword.share_weight, keyword.synonyms_weight, keyword.translations_weight)
+        assert weights == (WORDS, SYNONYMS, TRANSLATIONS_ALONE)
+        assert (
+            f"score       tanh(2.00 x {WORDS:.3g} x share of the words); no vectors were compared:" in printed
+        )
         assert "min_score   0.35, the least score of a hit" in printed
         vector, printed = await asked(client, "zebra")
         assert (vector.vector_share, vector.text_share) == (1.0, 0.0)
+        assert vector.translations_weight == TRANSLATIONS
         meant = f"(closeness {'+' if vector.background < 0 else '-'} {abs(vector.background):.3f}) / 1.000"
         assert f"score       tanh(1.00 x {meant}); no word was found: its\n" in printed
         empty, printed = await asked(client, "?!")

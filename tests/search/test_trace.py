@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memd.domain_types import Candidate, ChunkId, FoundHit, Kind, Trace
 from memd.providers.provider import Calibration
-from memd.search.fuse_scores import PART, WORDS, FusionWeights
+from memd.search.fuse_scores import PART, FusionWeights
 from memd.search.query import Query, parse
 from memd.search.rank import verdicts
 from memd.search.terms import held
@@ -34,6 +34,8 @@ class Chunk(msgspec.Struct, frozen=True):
     foreign: float = 0.0
     closest: tuple[int, int] | None = None
     within: float = 0.0
+    expanded: float = 0.0
+    alternatives: float = 0.0
 
 
 def share_of(text: str, query: Query) -> float:
@@ -73,6 +75,8 @@ def explained(
             one.foreign,
             one.closest,
             one.within,
+            one.expanded,
+            one.alternatives,
         )
         for number, one in each
     ]
@@ -91,7 +95,7 @@ def explained(
 
 
 def recomputed(one: Candidate, trace: Trace) -> float:
-    """The score of a candidate from the parts that are told of it."""
+    """The score of a candidate, as the page of the protocol computes it from what is told."""
     close = trace.assumed_cosine if one.cosine is None else one.cosine
     if one.cosine is not None and one.part is not None:
         close = (1 - PART) * one.cosine + PART * one.part
@@ -101,11 +105,14 @@ def recomputed(one: Candidate, trace: Trace) -> float:
         if close is None
         else trace.vector_share * max(0.0, (close - trace.background - low) / (high - low))
     )
-    assert one.of_time == (one.within > 0)
-    factor = 1.25 + 0.25 * one.within if one.of_time else 1
-    assert one.meaning == pytest.approx(factor * meaning, abs=1e-12)
-    share = one.share + one.foreign * max(0.0, trace.share_taken - one.share)
-    assert one.by_words == pytest.approx(factor * trace.text_share * WORDS * share, abs=1e-12)
+    assert one.of_time == (one.within > 0) == (one.time_factor > 1)
+    assert one.meaning == pytest.approx(one.time_factor * meaning, abs=1e-12)
+    towards = min(1.0, trace.share_taken + trace.translations_weight * one.expanded)
+    share = one.share + (1 - one.foreign) * trace.synonyms_weight * one.alternatives
+    share += one.foreign * max(0.0, towards - one.share)
+    assert one.by_words == pytest.approx(
+        one.time_factor * trace.text_share * trace.share_weight * share, abs=1e-12
+    )
     return math.tanh(one.meaning + one.by_words)
 
 
@@ -120,6 +127,8 @@ chunks = st.lists(
         part=st.none() | st.floats(-0.2, 1),
         foreign=st.floats(0, 1),
         within=st.sampled_from([0.0, 0.25, 1.0]),
+        expanded=st.floats(0, 1),
+        alternatives=st.floats(0, 1),
     ),
     max_size=150,
 )
@@ -175,6 +184,8 @@ def test_the_hits_are_those_of_the_search(
                 one.part,
                 one.foreign,
                 within=one.within,
+                expanded=one.expanded,
+                alternatives=one.alternatives,
             )
             for chunk, one in zip(stored, given_chunks, strict=True)
         ),

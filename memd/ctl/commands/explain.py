@@ -14,8 +14,6 @@ _COLUMNS = 80
 _LABEL = 12  # columns of the name of a fact
 _INDENT = "    "
 _LEAST = 16  # columns of a path
-# See the formula in memd_client.messages.Explanation.
-_SYNONYMS, _TRANSLATIONS, _TRANSLATIONS_ALONE = 0.5, 0.5, 0.8
 _MOST = 5  # candidates listed per reason, without --all
 _HEADER = ("", "score", "meaning", "words")
 _Fact = str | Sequence[str]
@@ -97,7 +95,7 @@ def _strength(explanation: Explanation) -> str:
 def _formula(explanation: Explanation) -> str:
     parts = [
         (explanation.vector_share, _meant(explanation)),
-        (explanation.text_share, "0.8 x share of the words"),
+        (explanation.text_share, f"{explanation.share_weight:.3g} x share of the words"),
     ]
     said = " + ".join(f"{_weight(share)} x {name}" for share, name in parts if share)
     said = f"tanh({said})"
@@ -146,8 +144,7 @@ def _hit(one: ExplainedHit, explanation: Explanation) -> Iterator[tuple[str, _Fa
     if taken := _other_script(one, explanation):
         yield "", taken
     if one.of_time:
-        factor = 1.25 + 0.25 * one.within
-        yield "time", f"of the time that the question names: both count {factor:.3g} times as much"
+        yield "time", f"of the time that the question names: both count {one.time_factor:.3g} times as much"
     yield "window", _window(one)
     yield "", [f"{term} :{','.join(map(str, lines))}" for term, lines in one.places.items()]
 
@@ -178,20 +175,20 @@ def _words(one: ExplainedHit) -> str:
 def _other_script(one: ExplainedHit, explanation: Explanation) -> str | None:
     """Return the remark that a candidate in another script is given a higher share of words; None: it is not."""
     is_alone = explanation.assumed_cosine is None
-    weight = _TRANSLATIONS_ALONE if is_alone else _TRANSLATIONS
+    weight = explanation.translations_weight
     towards = min(1.0, explanation.share_taken + weight * one.expanded)
     if not one.foreign or one.share >= towards or not explanation.text_share:
         return None
     close = "" if is_alone else "what close texts in the question's script have and "
     most = "" if is_alone else ", at most 1"
-    return f"{one.foreign:.0%} in another script: its share is raised towards {towards:.3f}, {close}{weight} x what it holds with translations{most}"
+    return f"{one.foreign:.0%} in another script: its share is raised towards {towards:.3f}, {close}{weight:.3g} x what it holds with translations{most}"
 
 
 def _in_other_words(one: ExplainedHit, explanation: Explanation) -> str | None:
     """Return the remark that a candidate holds synonyms of words; None: it does not."""
     if not one.alternatives or one.foreign == 1 or not explanation.text_share:
         return None
-    return f"synonyms of words with a share of {one.alternatives:.3f}: {_SYNONYMS} x that is added"
+    return f"synonyms of words with a share of {one.alternatives:.3f}: {explanation.synonyms_weight:.3g} x that is added"
 
 
 def _window(one: ExplainedHit) -> str:

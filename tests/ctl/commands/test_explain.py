@@ -41,6 +41,9 @@ _EXPLAINED = Explanation(
     text_weight=0.3,
     vector_share=1.0,
     text_share=1.0,
+    share_weight=0.8,
+    synonyms_weight=0.5,
+    translations_weight=0.5,
     assumed_cosine=0.8,
     calibration=(0.6, 0.9),
     min_score=0.35,
@@ -84,6 +87,7 @@ _EXPLAINED = Explanation(
             alternatives=0.5,
             of_time=True,
             within=1.0,
+            time_factor=1.5,
             window=(1, 20),
             chosen="whole",
         ),
@@ -200,6 +204,25 @@ def test_json_gives_every_number(run: Run, address: Path) -> None:
     assert data["found"]["results"][0]["start_line"] == 3
 
 
+def test_the_weights_are_those_that_the_daemon_tells() -> None:
+    """Whatever they are: the command has none of its own."""
+    of_time = _candidate(1, foreign=0.5, expanded=0.5, alternatives=0.5, of_time=True, time_factor=3.0)
+    told = msgspec.structs.replace(
+        _EXPLAINED,
+        share_weight=0.11,
+        synonyms_weight=0.22,
+        translations_weight=0.33,
+        share_taken=0.1,
+        candidates=[of_time],
+    )
+    shown = " ".join(text(told, uncoloured).split())
+    assert "0.11 x share of the words" in shown
+    assert "synonyms of words with a share of 0.500: 0.22 x that is added" in shown
+    assert "raised towards 0.265" in shown
+    assert "0.33 x what it holds with translations" in shown
+    assert "both count 3 times as much" in shown
+
+
 def test_a_share_in_another_script_is_raised_to_all_words_at_most() -> None:
     """As the score counts it, whatever both summands are."""
     one = _candidate(1, foreign=1.0, expanded=1.0, alternatives=1.0)
@@ -222,6 +245,7 @@ def test_without_vectors_synonyms_count_as_the_page_says() -> None:
     explanation = msgspec.structs.replace(
         _EXPLAINED,
         assumed_cosine=None,
+        translations_weight=0.8,
         share_taken=0.0,
         by_meaning=0,
         by_synonyms=2,
