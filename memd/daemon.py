@@ -65,6 +65,7 @@ def main(
         "info", sys.stderr, terminal=terminal, color=logs.wants_color(os.environ, terminal=terminal)
     )
     safe_traceback.handle_uncaught(process.log_uncaught)
+    process.settle_time_zone(os.environ)
     try:
         places = process.find_places(config, state_dir, socket)
         ended = uvloop.run(

@@ -11,7 +11,7 @@ import signal
 import socket as socketlib
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from enum import Enum, auto
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from memd.errors import FatalError, MemdError
 from memd.runtime import malloc
 from memd.runtime.installed_code import MANAGED_STATUS, InstalledCode, run_anew
 from memd.runtime.threads import ResourceShortage, Threads
+from memd.runtime.time_zones import replace_unusable_zone
 from memd_client import paths
 
 log = structlog.get_logger()
@@ -102,6 +103,14 @@ class DaemonEventLoop(uvloop.Loop):
             return await self._lookups.run(socketlib.getaddrinfo, host, port, family, type, proto, flags)
         except ResourceShortage as failure:
             raise OSError(errno.EAGAIN, str(failure)) from failure
+
+
+def settle_time_zone(environ: MutableMapping[str, str]) -> None:
+    """Log if the time zone of the environment is unusable; the process is then in UTC. Call it before threads run."""
+    reason = replace_unusable_zone(environ)
+    if reason is not None:
+        hint = "days and times are in UTC; set TZ, or the setting timezone, to a zone such as Europe/Berlin"
+        log.warning("daemon.time_zone_unusable", reason=reason, hint=hint)
 
 
 def callback_failed(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -1,7 +1,14 @@
-"""Time zones: finds one by its name, and converts Unix time to local clock time."""
+"""Time zones: finds one by its name, checks that of this process, and converts Unix time to local clock time."""
 
+import re
+import time
+from collections.abc import MutableMapping
 from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+# A zone as POSIX writes it: an abbreviation and the hours to UTC, such as CET-1CEST or <+03>-3.
+_POSIX_ZONE = re.compile(r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)[+-]?\d")
 
 
 def zone_of(name: str) -> tzinfo:
@@ -18,6 +25,51 @@ def zone_of(name: str) -> tzinfo:
         raise ValueError(
             f"{name!r} is no time zone that this machine knows, such as Europe/Berlin"
         ) from error
+
+
+def replace_unusable_zone(environ: MutableMapping[str, str]) -> str | None:
+    """Set TZ to UTC if this process cannot use the zone that TZ names; return why it cannot, None: it can.
+
+    The system takes UTC for a name that it does not know, and 24 hours for a larger offset, which `datetime` refuses. Call it before
+    other threads run: it changes the zone of the whole process.
+
+    Args:
+        environ: The environment of this process.
+    """
+    given = environ.get("TZ", "")
+    if not _is_known(given):
+        reason = f"TZ is {given!r}, which is no time zone that this machine knows"
+    elif not _is_within_a_day():
+        reason = f"TZ is {given!r}, which is 24 hours or more from UTC"
+    else:
+        return None
+    environ["TZ"] = "UTC0"
+    time.tzset()
+    return reason
+
+
+def _is_known(name: str) -> bool:
+    """Return whether the system knows a value of TZ, or may know it: a rule or the path of a file."""
+    zone = name.removeprefix(":")
+    if zone in {"", "UTC", "GMT"} or _POSIX_ZONE.match(zone):
+        return True
+    if zone.startswith("/"):
+        return Path(zone).is_file()
+    try:
+        zone_of(zone)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_within_a_day() -> bool:
+    """Return whether `datetime` can compute with the local zone in each month of this year."""
+    try:
+        for month in range(1, 13):
+            datetime(datetime.now(UTC).year, month, 1).astimezone()
+    except ValueError:
+        return False
+    return True
 
 
 def wall_s(unix_ns: int, zone: tzinfo) -> int:

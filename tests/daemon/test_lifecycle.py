@@ -42,6 +42,19 @@ def test_what_was_just_written_is_found_by_the_very_next_search(daemon: Daemon) 
         assert not client.search("greenhouse").results
 
 
+def test_a_time_zone_that_nothing_can_compute_with_gives_way_to_utc(home: Path) -> None:
+    """Searches answer, and the log says what to set."""
+    daemon = Daemon(home, forked=False)
+    daemon.write("memory/2026-02-09.md", "We picked PostgreSQL for the ledger.\n")
+    with daemon.start(environ={"TZ": "XXX-25"}), daemon.client() as client:
+        client.sync()
+        assert client.search("which database for the ledger, yesterday?", now="2026-02-10").results
+        assert client.search("ledger").results
+        (warned,) = [line for line in daemon.printed().splitlines() if "daemon.time_zone_unusable" in line]
+    assert "TZ is 'XXX-25', which is 24 hours or more from UTC" in warned
+    assert "set TZ, or the setting timezone, to a zone such as Europe/Berlin" in warned
+
+
 def test_stops_cleanly_on_sigterm(daemon: Daemon) -> None:
     """SIGTERM ends it with status 0, and takes the socket away."""
     daemon.start()

@@ -1,12 +1,14 @@
 """Time zones, and the time that clocks on the wall show."""
 
+import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from memd.runtime.time_zones import LocalZone, wall_s, zone_of
+from memd.runtime.time_zones import LocalZone, replace_unusable_zone, wall_s, zone_of
 
 
 @pytest.fixture
@@ -37,6 +39,69 @@ def test_each_moment_is_told_as_clocks_on_the_wall_had_it(moment: datetime, loca
     assert told.tzname() == name
     assert told.utcoffset() is not None
     assert told.astimezone(UTC) == moment
+
+
+@pytest.fixture
+def local_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Sets TZ; the zone of this process is what it was afterwards."""
+    monkeypatch.setenv("TZ", "UTC0")
+    yield monkeypatch
+    monkeypatch.undo()
+    time.tzset()
+
+
+def _replaced(given: str, local_zone: pytest.MonkeyPatch) -> str | None:
+    local_zone.setenv("TZ", given)
+    time.tzset()
+    return replace_unusable_zone(os.environ)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("XXX-25", "24 hours or more from UTC"),
+        ("XXX25", "24 hours or more from UTC"),
+        ("XXX-24", "24 hours or more from UTC"),
+        (":XXX-167:59", "24 hours or more from UTC"),
+        ("AAA0BBB-25,M3.5.0,M10.5.0", "24 hours or more from UTC"),
+        ("Europe/Berlni", "no time zone that this machine knows"),
+        ("Middle", "no time zone that this machine knows"),
+        ("../etc/passwd", "no time zone that this machine knows"),
+        ("/nowhere/zone", "no time zone that this machine knows"),
+        ("+02:00", "no time zone that this machine knows"),
+        ("时区", "no time zone that this machine knows"),
+    ],
+)
+def test_a_zone_that_cannot_be_used_gives_way_to_utc(
+    given: str, reason: str, local_zone: pytest.MonkeyPatch
+) -> None:
+    """With the reason; times can be told then."""
+    told = _replaced(given, local_zone)
+    assert told is not None
+    assert told.startswith(f"TZ is {given!r}, which is ")
+    assert reason in told
+    noon = datetime(2026, 7, 15, 12, tzinfo=UTC)
+    assert f"{noon.astimezone(LocalZone()):%Y-%m-%d %H:%M}" == "2026-07-15 12:00"
+    assert wall_s(int(noon.timestamp()) * 10**9, zone_of("")) == noon.timestamp()
+    assert replace_unusable_zone(os.environ) is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["", ":", "UTC", "UTC0", "GMT", "CET-1CEST,M3.5.0,M10.5.0/3", "<+0545>-5:45", "XXX-23:59", "XXX23"],
+)
+def test_a_zone_that_can_be_used_stays(given: str, local_zone: pytest.MonkeyPatch) -> None:
+    """As a rule, and as a name that needs no file."""
+    assert _replaced(given, local_zone) is None
+    assert os.environ["TZ"] == given
+
+
+def test_a_zone_by_name_or_file_stays(tmp_path: Path, local_zone: pytest.MonkeyPatch) -> None:
+    """What the system makes of a file is not looked at."""
+    (tmp_path / "zone").write_bytes(b"")
+    for given in ("Europe/Berlin", ":Europe/Berlin", str(tmp_path / "zone")):
+        assert _replaced(given, local_zone) is None
+        assert os.environ["TZ"] == given
 
 
 def test_two_of_them_are_one() -> None:
