@@ -671,6 +671,8 @@ export interface StatusReport {
   config_digest: string;
   /** of the cache of vectors: without it, texts may be embedded twice */
   cache: Health;
+  /** of the thesaurus: without it, words are looked for without synonyms and translations */
+  synonyms: Health;
   /** of what the daemon does beside answering: listening, saving vectors, keeping to its memory limit */
   daemon_health: Health;
   /** damaged files of the cache that are kept, the newest first */

@@ -491,6 +491,7 @@ const PARTS = {
       "config_waiting": [],
       "config_digest": "",
       "cache": {},
+      "synonyms": {},
       "daemon_health": {},
       "damaged": [],
       "memory": null,
@@ -502,6 +503,10 @@ const PARTS = {
         "AgentStatus"
       ],
       "cache": [
+        "one",
+        "Health"
+      ],
+      "synonyms": [
         "one",
         "Health"
       ],

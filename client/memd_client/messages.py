@@ -745,6 +745,7 @@ class StatusReport(WireMessage, frozen=True):
     config_waiting: list[str] = []  # changed settings that wait for Reload
     config_digest: str = ""  # equal for equal settings of one version; "": unknown
     cache: Health = Health()  # the cache of vectors by text, without which texts may be embedded again
+    synonyms: Health = Health()  # the thesaurus, without which notes are found by their own words alone
     # Background work of the daemon: listening, saving vectors, keeping the memory limit.
     daemon_health: Health = Health()
     damaged: list[str] = []  # damaged files of the cache that were set aside, newest first

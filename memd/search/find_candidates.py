@@ -24,6 +24,7 @@ from memd.store.embedding_cache import Space
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.keywords import Match
 from memd.store.vector_matrix import DEAD, Doubles, Ids, Rows
+from memd.text.thesaurus import why_unreadable
 
 log = structlog.get_logger()
 
@@ -162,7 +163,7 @@ def _expansion(asked: Query) -> tuple[Expansion | None, DegradedPart | None]:
         with timed_part("synonyms"):
             return expansion(asked.text), None
     except OSError as failure:  # the thesaurus is read at the first search
-        reason = f"the thesaurus cannot be read: {failure}; install memd anew if this lasts"
+        reason = why_unreadable(failure)
         _tell_once(reason)
         return None, DegradedPart("synonyms", reason)
 

@@ -81,3 +81,19 @@ def thesaurus() -> Thesaurus:
         begin += len(line) + 1
     order = np.argsort(hashes)
     return Thesaurus(text, np.array(hashes, np.uint32)[order], np.array(lines, np.uint32)[order])
+
+
+def unreadable() -> str | None:
+    """Return why the thesaurus cannot be read now, and how to mend it; None: it can be read, or has been. It opens the file."""
+    if thesaurus.cache_info().currsize:
+        return None
+    try:
+        with FILE.open("rb"):
+            return None
+    except OSError as failure:
+        return why_unreadable(failure)
+
+
+def why_unreadable(failure: OSError) -> str:
+    """Return a sentence for a person: that reading the file has failed, and how to mend it."""
+    return f"the thesaurus cannot be read: {failure}; install memd anew if this lasts"

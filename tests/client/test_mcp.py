@@ -613,11 +613,15 @@ def test_a_status_tells_what_the_daemon_fails_at() -> None:
     """Beside the agents, and only what does not work."""
     well = _report(main=agent())
     sick = msgspec.structs.replace(
-        well, cache=Health(ok=False, reason="full"), daemon_health=Health(ok=False, reason="no descriptors")
+        well,
+        cache=Health(ok=False, reason="full"),
+        synonyms=Health(ok=False, reason="no file"),
+        daemon_health=Health(ok=False, reason="no descriptors"),
     )
-    assert not {"cacheTrouble", "daemonTrouble"} & status_reply(well, 10_000).keys()
+    assert not {"cacheTrouble", "synonymsTrouble", "daemonTrouble"} & status_reply(well, 10_000).keys()
     reply = status_reply(sick, 10_000)
-    assert (reply["cacheTrouble"], reply["daemonTrouble"]) == ("full", "no descriptors")
+    told = (reply["cacheTrouble"], reply["synonymsTrouble"], reply["daemonTrouble"])
+    assert told == ("full", "no file", "no descriptors")
 
 
 def test_no_reason_is_longer_than_a_model_needs() -> None:

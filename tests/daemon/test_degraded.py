@@ -15,6 +15,7 @@ from memd.indexing.watch_changes import follow
 from memd.providers.provider import EmbedUnavailable, Vector
 from memd.runtime import timers
 from memd.store.embedding_cache import EmbeddingStore
+from memd.text.thesaurus import thesaurus
 from memd_client import AsyncClient, RequestFailed
 from memd_client.messages import Health
 from tests.daemon.contents import contents, differences
@@ -547,3 +548,31 @@ def test_a_cross_encoder_on_this_machine_orders_the_hits_and_explain_shows_their
     with Daemon(home, settings=settings) as daemon, daemon.client() as client:
         (part,) = client.search(asked).degraded
         assert (part.part, "there is no ONNX file" in part.reason) == ("rerank", True)
+
+
+async def test_a_thesaurus_that_cannot_be_read_is_told_until_it_can(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The status says why as the answers do, before the first search, too; a group hears only that it is so."""
+    write(home, "memory/a.md", "# Landlord\n\n房东的电话 400\n")
+    thesaurus.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr("memd.text.thesaurus.FILE", tmp_path / "missing.txt")
+        async with running(home) as client:
+            await client.sync()
+            told = (await client.status()).synonyms
+            assert not told.ok
+            assert told.reason is not None
+            assert "missing.txt" in told.reason
+            assert told.reason.endswith("install memd anew if this lasts")
+            found = await client.search("landlord phone")
+            assert [one.reason for one in found.degraded if one.part == "synonyms"] == [told.reason]
+            group = (await client.status(session_key="agent:main:telegram:group:4711")).synonyms
+            assert group == Health(ok=False)
+            patched.undo()
+            assert (await client.status()).synonyms.ok
+            assert not [
+                one for one in (await client.search("landlord phone")).degraded if one.part == "synonyms"
+            ]
+            patched.setattr("memd.text.thesaurus.FILE", tmp_path / "missing.txt")
+            assert (await client.status()).synonyms.ok  # it is in memory

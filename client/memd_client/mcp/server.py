@@ -274,6 +274,8 @@ def status_reply(report: StatusReport, max_chars: int) -> dict[str, Any]:
         reply["configError"] = report.config_error[:_REASON_CHARS]
     if not report.cache.ok:
         reply["cacheTrouble"] = (report.cache.reason or "it does not work")[:_REASON_CHARS]
+    if not report.synonyms.ok:
+        reply["synonymsTrouble"] = (report.synonyms.reason or "they cannot be read")[:_REASON_CHARS]
     if not report.daemon_health.ok:
         reply["daemonTrouble"] = (report.daemon_health.reason or "it does not work")[:_REASON_CHARS]
     for count, (name, agent) in enumerate(report.agents.items()):

@@ -115,6 +115,8 @@ def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
         )
     if not report.cache.ok:
         lines.append(_warning("cache", f"degraded: {report.cache.reason}", paint))
+    if not report.synonyms.ok:
+        lines.append(_warning("synonyms", f"degraded: {report.synonyms.reason}", paint))
     if not report.daemon_health.ok:
         lines.append(_warning("daemon", f"degraded: {report.daemon_health.reason}", paint))
     if report.damaged:

@@ -14,6 +14,7 @@ from memd.errors import MemdError
 from memd.maintenance.loop import BackgroundTasks
 from memd.memory_limit.enforce import MB, MemoryLimit, MemoryStatus
 from memd.runtime.sd_notify import Notifier
+from memd.runtime.threads import beside
 from memd.runtime.timers import until_next_tick_s
 from memd.server.request_times import RequestTimes
 from memd.server.requests.agent_status import SWITCHES_S, agent_status, health, left_out_status
@@ -21,6 +22,7 @@ from memd.server.scope import Caller, DeniedSession
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreClosed
 from memd.store.provider_records import sent_so_far
+from memd.text.thesaurus import unreadable
 from memd_client import messages as wire
 
 log = structlog.get_logger()
@@ -53,8 +55,10 @@ class ProcessFacts:
         file = self._configuration.in_force.file
         return None if file is None else str(file)
 
-    def report(self, agents: dict[str, wire.AgentStatus]) -> wire.StatusReport:
-        """Return the reply to a status request."""
+    def report(
+        self, agents: dict[str, wire.AgentStatus], *, no_synonyms: str | None = None
+    ) -> wire.StatusReport:
+        """Return the reply to a status request; `no_synonyms` says why there are none."""
         return wire.StatusReport(
             version=self.version,
             protocol=wire.PROTOCOL,
@@ -67,6 +71,7 @@ class ProcessFacts:
             config_waiting=list(self._configuration.waiting),
             config_digest=digest(self._configuration.in_force),
             cache=health(None if self.cache is None else self.cache.failure),
+            synonyms=health(no_synonyms),
             daemon_health=health(None if self._background is None else self._background.reason),
             damaged=[] if self.cache is None else [str(file) for file in self.cache.damaged_files()],
             memory=None if self._memory is None else _memory(self._memory.status()),
@@ -118,7 +123,7 @@ async def status(
     statuses = await asyncio.gather(*(_agent_status(agent, agents, times) for agent in running))
     by_id = {agent.id: one for agent, one in zip(running, statuses, strict=True)}
     by_id |= {name: left_out_status(one.settings, one.reason) for name, one in left_out.items()}
-    report = facts.report(by_id)
+    report = facts.report(by_id, no_synonyms=await beside(unreadable))
     if caller.key is not None:
         return _for_session(report, is_private=caller.is_private)
     return msgspec.structs.replace(report, sent=await facts.sent())
@@ -164,6 +169,7 @@ def _for_session(report: wire.StatusReport, *, is_private: bool) -> wire.StatusR
         config_waiting=[],
         config_digest="",
         cache=wire.Health(ok=report.cache.ok),
+        synonyms=wire.Health(ok=report.synonyms.ok),
         damaged=[],
         memory=None,
         agents={agent_id: _hide_details(status) for agent_id, status in report.agents.items()},

@@ -229,6 +229,12 @@ def test_what_the_daemon_fails_at_is_told_of_the_part_that_fails() -> None:
     assert "cache" not in told
 
 
+def test_a_thesaurus_that_cannot_be_read_is_told() -> None:
+    """Once for all agents, with what helps."""
+    told = _text(status(synonyms=Health(ok=False, reason="the thesaurus cannot be read; install memd anew")))
+    assert told.endswith("\n  synonyms  degraded: the thesaurus cannot be read; install memd anew")
+
+
 def test_an_agent_that_just_began_has_no_past() -> None:
     """And one without a provider no vectors."""
     told = _text(

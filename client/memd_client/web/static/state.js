@@ -57,7 +57,7 @@ function draw(status) {
     table("memd", [[say("version"), status.version], ["socket", status.socket], ...memory, ...(sent.length ? sent : [[say("sent so far"), say("nothing: all stays on this machine")]]),
       ...(status.config_error ? [[say("configuration"), `✗ ${status.config_error}`]] : []),
       ...(status.config_waiting?.length ? [[say("waits for memd-ctl reload"), status.config_waiting.join(", ")]] : []),
-      ...problems({ daemon: status.daemon_health, cache: status.cache })]),
+      ...problems({ daemon: status.daemon_health, cache: status.cache, synonyms: status.synonyms })]),
     ...Object.entries(status.agents).flatMap(([id, agent]) => [table(id, rows(agent)), pass(agent), latencies(agent.searches), passes(agent.passes ?? [])]));
 }
 
