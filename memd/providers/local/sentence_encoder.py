@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from memd.providers.local import sentence_encoder_file
 from memd.providers.local.e5_file import Floats, UnreadableModel
-from memd.providers.local.sentence_encoder_file import BEGIN, END, PARTS, TABLE, UNKNOWN, Arrays
+from memd.providers.local.sentence_encoder_file import BEGIN, END, PARTS, UNKNOWN, Arrays, WordVectors
 from memd.providers.local.unigram_tokenizer import UnigramTokenizer
 from memd.providers.provider import Vector
 from memd.runtime import malloc
@@ -24,17 +24,18 @@ _RUNS = ((2, 0), (3, 1), (5, 2))
 class SentenceEncoder:
     """The loaded model; threads may share it."""
 
-    def __init__(self, arrays: Arrays) -> None:
+    def __init__(self, arrays: Arrays, words: WordVectors) -> None:
         """Take over what sentence_encoder_file.weights returns.
 
         Raises:
+            OSError: the word vectors cannot be read.
             UnreadableModel: something is missing, or has another shape.
         """
         try:
             vocabulary = sentence_encoder_file.vocabulary(arrays)
             self._characters = vocabulary.normalised
             self._tokenizer = UnigramTokenizer(vocabulary)
-            self._table = arrays[TABLE].view(np.uint8)
+            self._word_vectors = words
             self._weights = {
                 name: array.view(np.float32) for name, array in arrays.items() if array.dtype == np.float32
             }
@@ -55,11 +56,15 @@ class SentenceEncoder:
         malloc.give_back()  # frees what hashing the pieces has used
 
     def vector(self, text: str) -> Vector:
-        """Return the vector of a text, shape (512,), length 1."""
+        """Return the vector of a text, shape (512,), length 1.
+
+        Raises:
+            OSError, UnreadableModel: the word vectors cannot be read any more.
+        """
         text = unicodedata.normalize("NFKC", text).translate(self._characters).strip()
         ids = np.array([BEGIN, *(self._tokenizer.ids(text) if text else [UNKNOWN]), END])
         part = ids % PARTS
-        words = self._table[ids] * self._part_scale[part, None] + self._part_low[part, None]
+        words = self._word_vectors(ids.tolist()) * self._part_scale[part, None] + self._part_low[part, None]
         summed = np.concatenate([words, *self._runs(words)], axis=1)
         summed = self._normalised(summed, self._weights["ln_g"], self._weights["ln_b"]).sum(axis=0)
         mean = (summed @ self._weights["cnn_W"] + len(ids) * self._weights["cnn_b"]) / np.sqrt(

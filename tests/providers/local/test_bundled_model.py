@@ -1,11 +1,13 @@
 """The bundled model: what it takes, its vectors, and its self-test."""
 
+import errno
 import importlib.machinery
+import os
 import sys
 import unicodedata
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import pytest
@@ -111,6 +113,40 @@ def test_an_unpacked_file_with_other_content_is_made_again(tmp_path: Path) -> No
         assert file.read_bytes() == whole
 
 
+def test_an_unpacked_file_that_is_cut_off_while_it_is_used_is_made_again(tmp_path: Path) -> None:
+    """A question and a passage have their vector all the same, and the process lives on."""
+    model = bundled_model.load(state=tmp_path)
+    [file] = tmp_path.iterdir()
+    size = file.stat().st_size
+    question, passage = model.query("which database?"), model.passage("PostgreSQL")
+    for embed, text, vector in (
+        (model.query, "which database?", question),
+        (model.passage, "PostgreSQL", passage),
+    ):
+        os.truncate(file, 0)
+        np.testing.assert_array_equal(embed(text), vector)
+        assert file.stat().st_size == size
+
+
+def test_a_damaged_file_that_cannot_be_replaced_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the disk is read-only: the package's files are read into memory."""
+    bundled_model.load(state=tmp_path)
+    [file] = tmp_path.iterdir()
+    size = file.stat().st_size
+    with file.open("r+b") as opened:
+        opened.seek(1_000_000)
+        opened.write(bytes(size - 1_000_000))
+
+    def refused(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.mkstemp", refused)
+    monkeypatch.setattr(Path, "unlink", refused)
+    assert bundled_model.load(state=tmp_path).query("which database?").shape == (bundled_model.DIMENSIONS,)
+
+
 @pytest.mark.parametrize("name", ["TUNING_FILE", "JOINING_FILE"])
 @pytest.mark.parametrize("content", [b"", b"no array", "another model"])
 def test_a_broken_file_of_training_is_told(
@@ -186,6 +222,7 @@ def test_no_more_of_a_text_is_embedded_than_so_many_bytes() -> None:
         cast(Any, SimpleNamespace(passage=embed, query=embed)),
         cast(Any, SimpleNamespace(vector=embed)),
         np.ones((768, 384), np.float32),
+        pytest.fail,
     )
     made.passage("word " * 10_000)
     made.query("word " * 10_000)

