@@ -27,7 +27,7 @@ def test_the_bounds_that_matter_most_are_among_them() -> None:
         "memd.server.acceptor.OWN",
         "memd.sources.transcripts.read_position.MAX_LINE_BYTES",
         "memd.sources.transcripts.open_transcript.MAX_UNPACKED_BYTES",
-        "memd.store.database.BUSY_TIMEOUT_MS",
+        "memd.store.connections.BUSY_TIMEOUT_MS",
         "memd.store.embedding_cache.UNSAVED",
         "memd_client.codec.REPLY_LIMIT",
         "memd_client.codec.REQUEST_LIMIT",

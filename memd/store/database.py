@@ -1,11 +1,10 @@
-"""One SQLite file with a writer thread, a few reader threads, and typed errors."""
+"""One SQLite file with a writer thread, a few reader threads, and typed errors; its WAL is in write_ahead_log.py."""
 
 import asyncio
 import contextlib
 import math
 import queue
 import stat
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -16,7 +15,8 @@ import msgspec
 import structlog
 
 from memd.runtime.threads import ResourceShortage, Threads
-from memd.store import database_files, integrity, keywords, migrations, recovery
+from memd.store import database_files, integrity, migrations, recovery
+from memd.store.connections import Connections
 from memd.store.disk_room import integers, require_room
 from memd.store.errors import (
     StoreClosed,
@@ -27,27 +27,20 @@ from memd.store.errors import (
     StoreUnsynced,
     mapped_errors,
 )
+from memd.store.write_ahead_log import PAGE, WriteAheadLog
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 log = structlog.get_logger()
 
-BUSY_TIMEOUT_MS = 5000
-WAL_KEPT_BYTES = 64 << 20  # the size to which a WAL is truncated when it restarts
-TRUNCATE_WAIT_MS = 20  # the longest wait for readers when the WAL is truncated or restarted
 READERS = 3
-PAGE = 4096  # bytes, SQLite's default page size; the unit in which WALs are measured
 # For new databases. A page of this size holds 19 packed vectors of 384 dimensions, and a page of 4 KB only four.
 _PAGE_BYTES = {"embeddings": 16_384}
 INCREMENTAL = 2  # a mode of PRAGMA auto_vacuum
 FREE_PAGES_KEPT = 1000  # at most, and the number that is returned to the disk at once
 # After a check of the file, failed statements cause no other one for this many times its duration.
 CHECK_REST = 20
-LONG_WAL = 4  # times CHECKPOINT_PAGES: from this length on, readers are paused to restart the WAL
-PAUSE_S = 0.1  # the longest pause of readers; doubled for each LONG_WAL
-# 16 MB of WAL. With SQLite's default of 1000, half of the time of a first indexing is spent in fsync.
-CHECKPOINT_PAGES = 4000
 
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -90,7 +83,6 @@ class Database:
         # Backups made before migrations.
         self.copies: tuple[migrations.BackupCopy, ...] = ()
         self._schema = schema
-        self._extension = extension
         self._remakes = remakes
         self._writer: apsw.Connection | None = None
         self._writing = Threads(1, f"memd-write-{file.stem}")
@@ -101,13 +93,10 @@ class Database:
         self._generation = 0
         self._uri = database_files.uri(file)  # used by readers
         self._identity: tuple[int, int] | None = None  # device and inode of the open file
-        self._connections: set[apsw.Connection] = set()
-        self._connections_lock = threading.Lock()
+        self._connections = Connections(schema, extension)
         self._opened = False
         self._closing = False
-        self._page_bytes = PAGE
-        self._wal_pages = 0  # length of the WAL after the last commit, in units of PAGE
-        self._checkpoint_at = CHECKPOINT_PAGES
+        self._wal = WriteAheadLog(file, self._without_running_reads)
         # A failed statement causes a check of the file from this time.monotonic() on.
         self._check_from = -math.inf
 
@@ -158,7 +147,7 @@ class Database:
     def _open_writer(self, *, create: bool) -> None:
         with mapped_errors(self.file):
             _let_write_beside(self.file)
-            connection = self.connect(
+            connection = self._connections.open(
                 database_files.uri(self.file), _READ_WRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
             )
             try:
@@ -171,12 +160,10 @@ class Database:
                     connection.pragma("page_size", _PAGE_BYTES.get(self._schema, PAGE))
                     connection.pragma("auto_vacuum", INCREMENTAL)
                 connection.pragma("journal_mode", "wal")
-                self._page_bytes = connection.pragma("page_size")
                 # A crash of the process loses nothing; a power failure may lose the last seconds, which the next scan restores.
                 connection.pragma("synchronous", "normal")
                 connection.pragma("foreign_keys", 1)
-                connection.pragma("journal_size_limit", WAL_KEPT_BYTES)
-                connection.set_wal_hook(self._measure_wal)  # replaces SQLite's automatic checkpoints
+                self._wal.follow(connection)
                 # Overwrites deleted content: otherwise the text of a deleted note stays in free pages. It costs a quarter more when whole files
                 # are deleted, and nothing otherwise.
                 connection.pragma("secure_delete", "on")
@@ -184,7 +171,7 @@ class Database:
                 migrations.remove_partial_copy(self.file)
                 self._bring_up_to_date(connection)
             except BaseException:
-                self._close(connection)
+                self._connections.close(connection)
                 raise
         self._writer, self.read_only, self._uri = connection, None, database_files.uri(self.file)
         self._identity = database_files.identity(self.file)
@@ -216,9 +203,9 @@ class Database:
         uri = f"{database_files.uri(self.file)}?{'mode=ro' if has_wal else 'immutable=1'}"
         try:
             with mapped_errors(self.file):
-                connection = self.connect(uri, _READ_ONLY)
+                connection = self._connections.open(uri, _READ_ONLY)
                 found: int = connection.pragma("user_version")
-                self._close(connection)
+                self._connections.close(connection)
         except StoreUnavailable:
             raise trouble from None
         if found != migrations.newest(self._schema):
@@ -226,34 +213,6 @@ class Database:
         self.read_only, self._uri = str(trouble), uri
         self._generation += 1
         self._identity = database_files.identity(self.file)
-
-    def connect(self, uri: str, flags: int) -> apsw.Connection:
-        """Open a connection with all settings; `close` closes it with the others. Raises apsw.Error."""
-        connection = apsw.Connection(uri, flags=flags)
-        with self._connections_lock:
-            self._connections.add(connection)
-        try:
-            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-            connection.pragma("temp_store", 2)  # in memory, so that searches can sort while the disk is full
-            if self._extension is not None:
-                connection.enable_load_extension(True)
-                connection.load_extension(self._extension)
-                connection.enable_load_extension(False)
-            if self._schema == "index":
-                keywords.prepare(connection)
-        except BaseException:
-            self._close(connection)
-            raise
-        return connection
-
-    def _close(self, connection: apsw.Connection | None) -> None:
-        if connection is None:
-            return
-        with self._connections_lock:
-            self._connections.discard(connection)
-        # Closing may report damage; the connection is closed anyway.
-        with contextlib.suppress(apsw.Error):
-            connection.close()
 
     # --- work
 
@@ -291,8 +250,8 @@ class Database:
                 self._writer_now(),
                 self.file,
                 size_bytes,
-                wal_bytes=PAGE * self._wal_pages,
-                page_bytes=self._page_bytes,
+                wal_bytes=self._wal.size_bytes,
+                page_bytes=self._wal.page_bytes,
             )
             return self._transaction(lambda writer: fn(writer, *args, **kwargs))
 
@@ -351,7 +310,11 @@ class Database:
                 if writer.in_transaction:
                     self._roll_back(writer)
                 raise
-        self._keep_wal_short(writer)
+        try:
+            self._wal.keep_short(writer)
+        except StoreUnavailable as trouble:  # what was written is in the WAL
+            self._note_failed_sync(trouble)
+            log.warning("store.log_not_folded", file=str(self.file), reason=str(trouble))
         return result
 
     def _roll_back(self, writer: apsw.Connection) -> None:
@@ -360,46 +323,6 @@ class Database:
         except apsw.Error:
             # The original error is raised. The next write opens the file again.
             self._close_writer()
-
-    def _measure_wal(self, _: apsw.Connection, __: str, pages: int) -> int:
-        self._wal_pages = pages * self._page_bytes // PAGE
-        return apsw.SQLITE_OK
-
-    def _keep_wal_short(self, writer: apsw.Connection) -> None:
-        """Checkpoint a long WAL. SQLite's automatic checkpoint would do so too, but hides errors."""
-        if self._wal_pages < self._checkpoint_at:
-            return
-        self._checkpoint_at = CHECKPOINT_PAGES
-        try:
-            with mapped_errors(self.file):
-                writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-                if self._wal_pages >= LONG_WAL * CHECKPOINT_PAGES:
-                    self._restart_wal(writer)
-        except StoreUnavailable as trouble:
-            self._note_failed_sync(trouble)
-            self._checkpoint_at += self._wal_pages  # a failed checkpoint is not repeated after each write
-            log.warning("store.log_not_folded", file=str(self.file), reason=str(trouble))
-
-    def _restart_wal(self, writer: apsw.Connection) -> None:
-        """Restart the WAL from its beginning, which SQLite can do only at a moment without readers.
-
-        Under steady searches there is no such moment: the WAL of an index of 19 MB grew to 433 MB in half a minute. So all reader
-        slots are taken, if that is possible within a short time. Otherwise it is tried after a later commit, with a timeout that
-        grows with the WAL.
-        """
-        taken: list[_Reader] = []
-        deadline = time.monotonic() + PAUSE_S * 2 ** (self._wal_pages // (LONG_WAL * CHECKPOINT_PAGES))
-        try:
-            while len(taken) < READERS:
-                taken.append(self._readers.get(timeout=max(0.0, deadline - time.monotonic())))
-            writer.set_busy_timeout(TRUNCATE_WAIT_MS)
-            writer.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
-        except queue.Empty:
-            self._checkpoint_at = self._wal_pages + CHECKPOINT_PAGES
-        finally:
-            writer.set_busy_timeout(BUSY_TIMEOUT_MS)
-            for reader in taken:
-                self._readers.put(reader)
 
     def _note_failed_sync(self, trouble: StoreUnavailable) -> None:
         if isinstance(trouble, StoreUnsynced):
@@ -454,7 +377,7 @@ class Database:
                 with self.mapping_errors():
                     if reader.connection is None or reader.generation != self._generation:
                         before, reader = reader, _Reader(None, 0)
-                        self._close(before.connection)
+                        self._connections.close(before.connection)
                         reader = self._new_reader()
                     assert reader.connection is not None
                     reader.connection.execute("BEGIN")
@@ -472,7 +395,7 @@ class Database:
     def _new_reader(self) -> _Reader:
         generation = self._generation
         with mapped_errors(self.file):
-            connection = self.connect(self._uri, _READ_ONLY if "?" in self._uri else _READ_WRITE)
+            connection = self._connections.open(self._uri, _READ_ONLY if "?" in self._uri else _READ_WRITE)
             connection.pragma("query_only", 1)
         return _Reader(connection, generation)
 
@@ -480,7 +403,7 @@ class Database:
     def _without_readers(self) -> Iterator[None]:
         """Wait for running reads, close all readers, and block reads until the end of the context."""
         for _ in range(READERS):
-            self._close(self._readers.get().connection)
+            self._connections.close(self._readers.get().connection)
         opened: list[_Reader] = []
         try:
             yield
@@ -489,6 +412,20 @@ class Database:
         finally:
             for number in range(READERS):
                 self._readers.put(opened[number] if number < len(opened) else _Reader(None, 0))
+
+    @contextlib.contextmanager
+    def _without_running_reads(self, most_s: float) -> Iterator[bool]:
+        """Wait at most `most_s` seconds for running reads, and block reads until the end of the context; False: some still run."""
+        taken: list[_Reader] = []
+        deadline = time.monotonic() + most_s
+        try:
+            with contextlib.suppress(queue.Empty):
+                while len(taken) < READERS:
+                    taken.append(self._readers.get(timeout=max(0.0, deadline - time.monotonic())))
+            yield len(taken) == READERS
+        finally:
+            for reader in taken:
+                self._readers.put(reader)
 
     async def _on(self, threads: Threads, work: Callable[[], T]) -> T:
         # Work that starts while connections are being closed would find none.
@@ -541,7 +478,7 @@ class Database:
                 fresh.execute("BEGIN")
                 found = integrity.faults(fresh, self._schema)
             finally:
-                self._close(fresh)
+                self._connections.close(fresh)
         if found:
             raise StoreDamaged(f"{self.file}: {found[0]}")
 
@@ -610,9 +547,8 @@ class Database:
 
         def drop() -> None:
             writer = self._writer_now()
-            with mapped_errors(self.file):
-                # A checkpoint syncs the WAL first; data in a synced WAL is as safe as data in the file.
-                writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            # A checkpoint syncs the WAL first; data in a synced WAL is as safe as data in the file.
+            self._wal.checkpoint(writer, wait=False)
             migrations.remove_copies(self.copies if which is None else which)
             self.copies = migrations.kept_copies(self.file)
 
@@ -699,7 +635,7 @@ class Database:
 
     def _close_writer(self) -> None:
         writer, self._writer = self._writer, None
-        self._close(writer)
+        self._connections.close(writer)
 
     async def checkpoint(self, *, wait: bool) -> None:
         """Copy the content of the WAL into the file.
@@ -713,63 +649,30 @@ class Database:
         """
 
         def copy_wal() -> None:
-            if self._writer is None:
-                return
-            with mapped_errors(self.file):
-                mode = "TRUNCATE" if wait else "PASSIVE"
-                [(is_busy, _, _)] = self._writer.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
-            if wait and is_busy:
-                raise StoreUnavailable(f"{self.file} is read by another process, and cannot be completed")
+            if self._writer is not None:
+                self._wal.checkpoint(self._writer, wait=wait)
 
         await self._on_writer(copy_wal)
 
     async def truncate_wal(self) -> bool:
-        """Copy the content of the WAL into the file and truncate it; return whether that was possible.
-
-        A passive checkpoint leaves old pages in the WAL until they are overwritten. Truncating needs a moment without readers, which
-        is waited for only briefly.
-
-        Raises:
-            StoreUnavailable, StoreDamaged: the WAL is kept.
-        """
-
-        def truncate() -> bool:
-            writer = self._writer_now()
-            with mapped_errors(self.file):
-                writer.set_busy_timeout(TRUNCATE_WAIT_MS)
-                try:
-                    [(is_busy, _, _)] = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-                finally:
-                    writer.set_busy_timeout(BUSY_TIMEOUT_MS)
-            return not is_busy
-
-        return await self._on_writer(truncate)
+        """See WriteAheadLog.truncate."""
+        return await self._on_writer(lambda: self._wal.truncate(self._writer_now()))
 
     async def close(self) -> None:
         """Interrupt all work, roll back a running write, and close. May be called twice."""
         self._closing = True
         while not (self._reading.is_done and self._writing.is_done):
             # An interrupt stops only the running statement; a long write has several.
-            self._interrupt()
+            self._connections.interrupt()
             await asyncio.sleep(0.01)
         try:
             await self._writing.run(self._close_connections)
         except ResourceShortage:
             self._close_connections()
 
-    def _interrupt(self) -> None:
-        with self._connections_lock:
-            connections = list(self._connections)
-        for connection in connections:
-            with contextlib.suppress(apsw.ConnectionClosedError):
-                connection.interrupt()
-
     def _close_connections(self) -> None:
         """Close the writer last: the last connection checkpoints the WAL, which a reader must not do."""
-        with self._connections_lock:
-            readers = self._connections - {self._writer}
-        for connection in readers:
-            self._close(connection)
+        self._connections.close_all_but(self._writer)
         if self._writer is not None:
             # A pending interrupt would abort the checkpoint; this statement consumes it.
             with contextlib.suppress(apsw.Error):

@@ -13,7 +13,7 @@ from memd.agent.build import build_agent
 from memd.backends.backend import BackendEnvironment
 from memd.config.settings import AgentSettings
 from memd.runtime.threads import NoThread
-from memd.store import database
+from memd.store import connections
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import reloaded, running, write
 from tests.daemon.trouble import RED, bugs, comes_true, is_well
@@ -117,7 +117,7 @@ async def test_while_another_program_writes_searches_answer(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the index locked by somebody's tool: what is known is found, what is written meanwhile is found after."""
-    monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 200)
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 200)
     write(home, "memory/a.md", RED)
     async with running(home) as client:
         await client.sync()

@@ -20,7 +20,7 @@ import msgspec
 import uvloop
 
 from memd.runtime import logs
-from memd.store import database
+from memd.store import write_ahead_log
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import running
 from tests.fakes import HashingProvider
@@ -351,7 +351,7 @@ def _plainly(home: Home, during: Deeds = (), *, wait_for_cache: bool) -> int:
 def _on_machine(home: Home, during: Deeds, *, seed: int, pages: int, ignores_syncs: bool) -> int:
     """Likewise, and tell what the disk would hold if the power went."""
     # Of this process alone: a small workspace never makes as many as there are.
-    database.CHECKPOINT_PAGES = pages
+    write_ahead_log.CHECKPOINT_PAGES = pages
     machine = Machine(home.state, seed, ignores_syncs=ignores_syncs)
     with machine.watching():
         status = _plainly(home, during, wait_for_cache=False)

@@ -23,7 +23,7 @@ from tests.bounds import shipped
 
 async def test_a_log_that_was_longer_is_cut_when_it_is_begun_anew(tmp_path: Path) -> None:
     """What one large write has taken of the disk is not kept for ever."""
-    kept = shipped("memd.store.database.WAL_KEPT_BYTES")
+    kept = shipped("memd.store.write_ahead_log.WAL_KEPT_BYTES")
     database = Database(tmp_path / "main.sqlite", "index")
     log = Path(f"{database.file}-wal")
     await database.open()

@@ -15,8 +15,17 @@ import apsw
 import pytest
 
 from memd.domain_types import Kind, TextHash
+from memd.store import (
+    connections,
+    database_files,
+    disk_room,
+    integrity,
+    recovery,
+    vector_table,
+    write_ahead_log,
+)
 from memd.store import database as databases
-from memd.store import database_files, disk_room, integrity, recovery, vector_table
+from memd.store.connections import Connections
 from memd.store.database import FREE_PAGES_KEPT, READERS, Database
 from memd.store.database_files import sync_directory
 from memd.store.disk_room import SPARED_BYTES, SPARED_SHARE
@@ -63,7 +72,7 @@ class Scene:
 
 @pytest.fixture
 async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
-    monkeypatch.setattr(databases, "BUSY_TIMEOUT_MS", 20)
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 20)
     with FaultyDisk.inserted() as disk:
         made = Database(tmp_path / "e.sqlite", "embeddings")
         await made.open()
@@ -347,15 +356,15 @@ async def test_a_swap_that_has_happened_counts_though_the_file_cannot_be_opened_
             found_file("memory/a.md"), b"1", [chunk], {chunk.hash: vector_of(seed)}, frozenset()
         )
     attempts: list[str] = []
-    usual = Database.connect
+    usual = Connections.open
 
-    def fail_once(database: Database, uri: str, flags: int) -> apsw.Connection:
-        if database.file == index.file and flags & apsw.SQLITE_OPEN_READWRITE and not attempts:
+    def fail_once(connections: Connections, uri: str, flags: int) -> apsw.Connection:
+        if uri == database_files.uri(index.file) and flags & apsw.SQLITE_OPEN_READWRITE and not attempts:
             attempts.append(uri)
             raise apsw.CantOpenError("no more descriptors")
-        return usual(database, uri, flags)
+        return usual(connections, uri, flags)
 
-    monkeypatch.setattr(Database, "connect", fail_once)
+    monkeypatch.setattr(Connections, "open", fail_once)
     await index.swap_in(other, damage=damage)
     assert attempts
     assert index.space == after.space
@@ -458,7 +467,7 @@ async def test_what_is_to_be_written_has_room_in_the_log_and_in_the_file(
     assert log_bytes > 0
     assert free_pages > 0
     in_log = max(0, disk_room.WAL_GROWTH * added - log_bytes)
-    in_file = max(0, disk_room.FILE_GROWTH * added - databases.PAGE * free_pages)
+    in_file = max(0, disk_room.FILE_GROWTH * added - write_ahead_log.PAGE * free_pages)
     assert in_log + in_file > 0
     free = in_log + in_file - (not is_enough)
     monkeypatch.setattr(disk_room, "SPARED_BYTES", 0)
@@ -478,15 +487,15 @@ async def test_emptying_the_log_takes_no_patience_from_writes(tmp_path: Path) ->
     def patience_ms(connection: apsw.Connection) -> int:
         return int(connection.pragma("busy_timeout"))
 
-    assert await database.write(patience_ms) == databases.BUSY_TIMEOUT_MS
+    assert await database.write(patience_ms) == connections.BUSY_TIMEOUT_MS
     await database.write(put, KEPT)
     assert await database.truncate_wal()
-    assert await database.write(patience_ms) == databases.BUSY_TIMEOUT_MS
+    assert await database.write(patience_ms) == connections.BUSY_TIMEOUT_MS
     reader = apsw.Connection(str(database.file))
     reader.execute("BEGIN; SELECT count(*) FROM cache").fetchall()
     await database.write(put, TextHash(b"l" * 32))
     assert not await database.truncate_wal()
-    assert await database.write(patience_ms) == databases.BUSY_TIMEOUT_MS
+    assert await database.write(patience_ms) == connections.BUSY_TIMEOUT_MS
     reader.close()
     await database.close()
 
@@ -579,11 +588,11 @@ async def test_connections_last_until_the_content_is_swapped(
 ) -> None:
     """Each keeps what it has read of the old content: one that stayed open would answer from it."""
     opened: list[apsw.Connection] = []
-    usual = Database.connect
+    usual = Connections.open
 
-    def connect(database: Database, uri: str, flags: int) -> apsw.Connection:
-        connection = usual(database, uri, flags)
-        if database.file == tmp_path / "e.sqlite":
+    def connect(connections: Connections, uri: str, flags: int) -> apsw.Connection:
+        connection = usual(connections, uri, flags)
+        if uri == database_files.uri(tmp_path / "e.sqlite"):
             opened.append(connection)
         return connection
 
@@ -591,7 +600,7 @@ async def test_connections_last_until_the_content_is_swapped(
         for _ in range(READERS):  # they take turns
             await database.read(lambda connection: connection.pragma("user_version"))
 
-    monkeypatch.setattr(Database, "connect", connect)
+    monkeypatch.setattr(Connections, "open", connect)
     database, other = (Database(tmp_path / name, "embeddings") for name in ("e.sqlite", "next.sqlite"))
     for one in (database, other):
         await one.open()

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from memd.domain_types import Chunk, ChunkId, Kind, Turn
-from memd.store import database as databases
-from memd.store import database_files, migrations, recovery, vector_matrix, vector_table
+from memd.store import connections, database_files, migrations, recovery, vector_matrix, vector_table
 from memd.store.chunks import StoredChunk, scripts_read
+from memd.store.connections import Connections
 from memd.store.database import READERS, Database
 from memd.store.disk_vectors import DiskVectors
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
@@ -627,7 +627,7 @@ async def test_what_cannot_be_put_into_the_file_itself_is_not_handed_over(
 ) -> None:
     """Somebody reads it for too long. The index that would take it over is as it was, and takes it later."""
     await index.replace(found_file("memory/old.md"), b"1", [chunk_of("walrus")], {}, frozenset())
-    monkeypatch.setattr(databases, "BUSY_TIMEOUT_MS", 20)
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 20)
     beside = Index(tmp_path / "main.sqlite.next")
     await beside.open()
     await beside.adopt(FINGERPRINT)
@@ -790,7 +790,7 @@ async def test_what_could_not_be_written_at_the_start_is_written_when_it_can_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until then the index serves by its words; and where nothing is left to do, nothing is done."""
-    monkeypatch.setattr(databases, "BUSY_TIMEOUT_MS", 20)
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 20)
     other = msgspec.structs.replace(FINGERPRINT, model="another")
     index = Index(tmp_path / "main.sqlite")
     await index.open()
@@ -914,13 +914,13 @@ async def test_an_index_that_sqlite_opens_for_reading_alone_is_told_so(
     opened = Index(tmp_path / "main.sqlite")
     await opened.open()
     await opened.close()
-    connect = Database.connect
+    connect = Connections.open
 
-    def only_to_read(self: Database, uri: str, flags: int) -> apsw.Connection:
+    def only_to_read(self: Connections, uri: str, flags: int) -> apsw.Connection:
         flags &= ~(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
         return connect(self, uri, flags | apsw.SQLITE_OPEN_READONLY)
 
-    monkeypatch.setattr(Database, "connect", only_to_read)
+    monkeypatch.setattr(Connections, "open", only_to_read)
     again = Index(tmp_path / "main.sqlite")
     await again.open()
     assert again.database.read_only is not None

@@ -15,8 +15,8 @@ import apsw
 import pytest
 
 from memd.domain_types import TextHash
+from memd.store import connections, database_files, recovery, write_ahead_log
 from memd.store import database as databases
-from memd.store import database_files, recovery
 from memd.store.database import Database
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable
@@ -83,9 +83,9 @@ async def test_a_long_log_is_brought_into_the_file(tmp_path: Path) -> None:
         before = disk.syncs
         await database.write(fill, 10)
         assert disk.syncs == before
-        await database.write(fill, databases.CHECKPOINT_PAGES)
+        await database.write(fill, write_ahead_log.CHECKPOINT_PAGES)
         assert disk.syncs >= before + 2
-        assert (tmp_path / "e.sqlite").stat().st_size > 4096 * databases.CHECKPOINT_PAGES
+        assert (tmp_path / "e.sqlite").stat().st_size > 4096 * write_ahead_log.CHECKPOINT_PAGES
 
 
 async def test_only_a_write_that_has_to_last_is_synced_at_once(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ async def test_a_log_that_cannot_be_brought_into_the_file_is_noticed(tmp_path: P
     """What was written counts as written, not each write tries again, and the file is not relied on any more."""
     async with opened(tmp_path / "e.sqlite") as (database, disk):
         disk.fails = True
-        await database.write(fill, databases.CHECKPOINT_PAGES)
+        await database.write(fill, write_ahead_log.CHECKPOINT_PAGES)
         assert database.unsynced is not None
         before = disk.syncs
         for _ in range(10):
@@ -128,7 +128,7 @@ async def test_what_was_paid_for_is_written_once_more(tmp_path: Path) -> None:
         await cache.put(SPACE, vectors, 1.0)
         before = file.stat().st_ino
         disk.fails = True
-        await cache.write(fill, databases.CHECKPOINT_PAGES)
+        await cache.write(fill, write_ahead_log.CHECKPOINT_PAGES)
         await cache.put(SPACE, dict(list(vectors.items())[:1]), 2.0)
         assert "did not keep" in str(cache.failure)
         assert file.stat().st_ino == before
@@ -146,7 +146,7 @@ async def test_another_file_is_relied_on(tmp_path: Path) -> None:
     """What a disk did not keep of one that was set aside is no reason to write its successor anew."""
     async with opened(tmp_path / "e.sqlite") as (database, disk):
         disk.fails = True
-        await database.write(fill, databases.CHECKPOINT_PAGES)
+        await database.write(fill, write_ahead_log.CHECKPOINT_PAGES)
         assert database.unsynced is not None
         disk.fails = False
         await database.exchange(lambda: recovery.quarantine(database.file, "damaged"))
@@ -176,8 +176,8 @@ async def test_a_log_stays_short_though_somebody_always_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite alone begins a log anew only in a moment without a reader; here there is never one by itself."""
-    monkeypatch.setattr(databases, "CHECKPOINT_PAGES", 50)
-    monkeypatch.setattr(databases, "PAUSE_S", 2.0)
+    monkeypatch.setattr(write_ahead_log, "CHECKPOINT_PAGES", 50)
+    monkeypatch.setattr(write_ahead_log, "PAUSE_S", 2.0)
     file, is_over, reads = tmp_path / "e.sqlite", False, 0
 
     def slowly(connection: apsw.Connection) -> None:
@@ -201,7 +201,7 @@ async def test_a_log_stays_short_though_somebody_always_reads(
         is_over = True
         await asyncio.gather(*readers)
     assert reads > 10
-    assert longest < 4120 * 50 * databases.LONG_WAL * 3
+    assert longest < 4120 * 50 * write_ahead_log.LONG_WAL * 3
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -209,7 +209,7 @@ async def test_readers_are_waited_for_the_longer_the_log_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     """Twice as long for each time that it has the length at which they give way; then the write ends all the same."""
-    monkeypatch.setattr(databases, "CHECKPOINT_PAGES", 20)
+    monkeypatch.setattr(write_ahead_log, "CHECKPOINT_PAGES", 20)
     timeout_s: list[float] = []
 
     class Waited(queue.SimpleQueue[Any]):
@@ -230,11 +230,11 @@ async def test_readers_are_waited_for_the_longer_the_log_is(
         readers = [asyncio.create_task(database.read(hold)) for _ in range(databases.READERS)]
         await asyncio.to_thread(reading.wait, 60)
         try:
-            await database.write(fill, times * databases.LONG_WAL * 20)
+            await database.write(fill, times * write_ahead_log.LONG_WAL * 20)
         finally:
             is_over.set()
         await asyncio.gather(*readers)
-    assert timeout_s == [pytest.approx(shipped("memd.store.database.PAUSE_S") * 2**times)]
+    assert timeout_s == [pytest.approx(shipped("memd.store.write_ahead_log.PAUSE_S") * 2**times)]
 
 
 async def test_a_log_is_not_emptied_under_a_reader(tmp_path: Path) -> None:
@@ -259,5 +259,5 @@ async def test_a_log_is_not_emptied_under_a_reader(tmp_path: Path) -> None:
         assert await database.truncate_wal()
         reader.close()
         patience_ms = await database.write(lambda writer: writer.pragma("busy_timeout"))
-    assert patiences_ms == [shipped("memd.store.database.TRUNCATE_WAIT_MS")]
-    assert patience_ms == databases.BUSY_TIMEOUT_MS
+    assert patiences_ms == [shipped("memd.store.write_ahead_log.TRUNCATE_WAIT_MS")]
+    assert patience_ms == connections.BUSY_TIMEOUT_MS

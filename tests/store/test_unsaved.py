@@ -11,7 +11,7 @@ import pytest
 
 from memd.domain_types import TextHash
 from memd.runtime import timers
-from memd.store.database import Database
+from memd.store.connections import Connections
 from memd.store.embedding_cache import UNSAVED, CachedTexts, EmbeddingStore, KnownVectors
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.bounds import shipped
@@ -188,16 +188,16 @@ async def test_a_file_that_may_only_be_read_is_told_from_the_start(
     """Its vectors are found; what comes is kept until it can be written."""
     await store.put(SPACE, {A: b"first"}, 1.0)
     await store.close()
-    connect = Database.connect
+    connect = Connections.open
 
-    def read_only(database: Database, uri: str, flags: int) -> apsw.Connection:
+    def read_only(connections: Connections, uri: str, flags: int) -> apsw.Connection:
         if flags & apsw.SQLITE_OPEN_READWRITE:
             raise apsw.ReadOnlyError("no permission to write")
-        return connect(database, uri, flags)
+        return connect(connections, uri, flags)
 
     again = EmbeddingStore(store.file)
     with monkeypatch.context() as patched:
-        patched.setattr(Database, "connect", read_only)
+        patched.setattr(Connections, "open", read_only)
         await again.open()
         assert again.failure is not None
         assert "no permission to write" in again.failure
