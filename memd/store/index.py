@@ -1,11 +1,10 @@
 """The index of one agent: its database, vectors and postings, which change together."""
 
-import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TypeVar
 
 import apsw
 
@@ -31,35 +30,16 @@ from memd.store import (
     sessions,
     vector_table,
 )
+from memd.store.change_lock import ChangeLock
 from memd.store.database import Database
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index_reader import IndexReader
 from memd.store.integrity import IndexDamage
 from memd.store.search_keywords import IndexMemory, KeywordReader, SearchKeywords
-from memd.store.search_vectors import Held, SearchVectors, at_rest
+from memd.store.search_vectors import Held, SearchVectors
 
 T = TypeVar("T")
-
-
-class ChangeLock(asyncio.Lock):
-    """The lock that is held during each change of an index, on disk and in memory."""
-
-    def __init__(self) -> None:
-        """Create the lock; no change was made yet."""
-        super().__init__()
-        self._changes = 0
-
-    async def acquire(self) -> Literal[True]:
-        """Wait for running changes to end, and begin one."""
-        await super().acquire()
-        self._changes += 1
-        return True
-
-    @property
-    def state(self) -> int | None:
-        """A number that differs after each change; None: a change is running."""
-        return None if self.locked() else self._changes
 
 
 class Index:
@@ -83,7 +63,6 @@ class Index:
         )
         self.postings = SearchKeywords(self.database, self._changing, self.vectors)
         self.memory = IndexMemory(self.vectors, self.postings)
-        self._under_way: set[asyncio.Task[Any]] = set()  # tasks that change the file and memory
         # Adopted, but not stored yet, since the file could not be written.
         self._unwritten: meta.Fingerprint | None = None
         self.begun_anew: str | None = None  # why an empty file has replaced a damaged one
@@ -119,30 +98,7 @@ class Index:
         await self.postings.close()
         await self.vectors.close()
         await self.database.close()
-        if self._under_way:
-            await asyncio.wait(self._under_way)
-
-    async def _carried_through(self, change: Callable[[], Awaitable[T]]) -> T:
-        """Run a change of the file and of memory when no other one is running, and return its result.
-
-        If the caller is cancelled, as when its agent is removed, the change still runs to its end: a transaction may be committed, and
-        memory must follow it, or searches would see a different state than the file's.
-        """
-
-        async def alone() -> T:
-            async with self._changing:
-                return await change()
-
-        changing = asyncio.create_task(alone())
-        self._under_way.add(changing)
-        changing.add_done_callback(self._have_changed)
-        await asyncio.wait([changing])
-        return changing.result()
-
-    def _have_changed(self, changing: asyncio.Task[Any]) -> None:
-        self._under_way.discard(changing)
-        if not changing.cancelled():
-            changing.exception()  # marks the exception as retrieved if no caller waits for it
+        await self._changing.wait_for_all()
 
     # --- what it was built for
 
@@ -175,7 +131,7 @@ class Index:
             StoreUnavailable: the file cannot be written, and the index does not fit.
             StoreDamaged.
         """
-        await self._carried_through(partial(self._adopt, fingerprint))
+        await self._changing.carry_through(partial(self._adopt, fingerprint))
 
     async def _adopt(self, fingerprint: meta.Fingerprint) -> None:
         def prepare(connection: apsw.Connection) -> Held | None:
@@ -233,7 +189,7 @@ class Index:
                 if loaded is not None:
                     self.vectors.take(loaded, wanted.space, has_parts=wanted.parts)
 
-        await self._carried_through(change)
+        await self._changing.carry_through(change)
 
     async def finish_opening(self) -> None:
         """Store what could not be written when the index was opened, if anything.
@@ -303,7 +259,7 @@ class Index:
             await self._follow_all(done)
             return done
 
-        return await self._carried_through(change)
+        return await self._changing.carry_through(change)
 
     def _fitting(
         self, vector_of: Mapping[TextHash, bytes], refused: frozenset[TextHash], space: Space | None
@@ -349,7 +305,7 @@ class Index:
             await self._follow_all([replaced for replaced in done if replaced is not None])
             return done
 
-        return await self._carried_through(change)
+        return await self._changing.carry_through(change)
 
     async def stored_sessions(self, paths: Sequence[str]) -> dict[str, sessions.StoredSession]:
         """Return the stored states of transcripts by path; those that are not indexed are left out.
@@ -431,7 +387,7 @@ class Index:
             await self.vectors.follow(removed, ())
             await self.postings.follow(removed, came=False)
 
-        await self._carried_through(change)
+        await self._changing.carry_through(change)
 
     async def tidy_keywords(self, *, begin: bool) -> bool:
         """Merge some segments of the keyword index; return whether more are left to merge.
@@ -478,7 +434,7 @@ class Index:
             await self.vectors.follow((), stored)
             return len(stored) + parts_stored
 
-        return await self._carried_through(change)
+        return await self._changing.carry_through(change)
 
     async def mark_refused(self, text_hash: TextHash, space: Space | None = None) -> None:
         """Mark the chunks of a text as refused by the provider.
@@ -549,7 +505,7 @@ class Index:
         Returns:
             Whether no change is running.
         """
-        return await at_rest(self._changing, most_s)
+        return await self._changing.at_rest(most_s)
 
     @property
     def space(self) -> Space | None:

@@ -31,14 +31,6 @@ Floats = NDArray[np.float32]
 Held = vector_matrix.Matrix | disk_vectors.DiskVectors
 
 
-async def at_rest(changing: asyncio.Lock, most_s: float) -> bool:
-    """Return whether the change lock becomes free within `most_s` seconds."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(most_s), changing:
-            return True
-    return False
-
-
 class SearchVectors:
     """The vectors of one index with their space. They are changed only while the index holds the change lock."""
 
