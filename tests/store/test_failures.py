@@ -479,27 +479,6 @@ async def test_what_is_to_be_written_has_room_in_the_log_and_in_the_file(
             await index.database.write_more(added, lambda _: "written")
 
 
-async def test_emptying_the_log_takes_no_patience_from_writes(tmp_path: Path) -> None:
-    """It waits a moment for whoever reads; a write afterwards waits as long as before for whoever writes."""
-    database = Database(tmp_path / "e.sqlite", "embeddings")
-    await database.open()
-
-    def patience_ms(connection: apsw.Connection) -> int:
-        return int(connection.pragma("busy_timeout"))
-
-    assert await database.write(patience_ms) == connections.BUSY_TIMEOUT_MS
-    await database.write(put, KEPT)
-    assert await database.truncate_wal()
-    assert await database.write(patience_ms) == connections.BUSY_TIMEOUT_MS
-    reader = apsw.Connection(str(database.file))
-    reader.execute("BEGIN; SELECT count(*) FROM cache").fetchall()
-    await database.write(put, TextHash(b"l" * 32))
-    assert not await database.truncate_wal()
-    assert await database.write(patience_ms) == connections.BUSY_TIMEOUT_MS
-    reader.close()
-    await database.close()
-
-
 async def test_pages_in_memory_are_given_up_by_each_connection(scene: Scene) -> None:
     """By those that read, which are not in use just now, and by the one that writes."""
     told: list[str] = []
