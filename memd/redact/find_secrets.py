@@ -14,16 +14,18 @@ from memd.redact import (
     token_formats,
     vendor_keys,
 )
-from memd.redact.rule import EDGE, GOES_ON, Covered, Nearby, Runs, SecretSpan, Span, runs_of
+from memd.redact.rule import DIGIT, EDGE, GOES_ON, Covered, Nearby, Runs, SecretSpan, Span, runs_of
 from memd.redact.rule_set import (
     ANCHORS,
     NO_RULE,
     RANK_OF_SIGNED,
+    RULES,
     RULES_ANYWHERE,
     RULES_IN_TOKENS,
+    RULES_WITHOUT_DIGITS,
     TOKEN_ANCHORS,
-    WALKS,
     WALKS_AT,
+    WALKS_WITHOUT_DIGITS,
     Ranked,
 )
 
@@ -32,7 +34,6 @@ REACH = 768
 find the same again. Some rules find values of up to 16,384 characters; the first search, which is everywhere, finds those."""
 # So many places of an anchor of tokens in a text make it worthwhile to compile one pattern for all of its rules.
 _CROWD = 8
-_HEADINGS = frozenset(password_columns.ANCHORS)
 _LIST_NAMES = frozenset(secret_lists.ANCHORS)
 _LOW_MARK = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 # A label, an assignment, and the mark of a redacted value.
@@ -68,10 +69,12 @@ def secrets_near(
         edges = [0, *(edge for find in full for edge in (find.start, find.end - REACH)), len(text)]
         near = tuple(zip(edges[::2], edges[1::2], strict=True))
         runs = runs_of(text, near)
-    for find in chain(_in_runs(text, lowered, runs), _at_anchors(text, standing, near)):
+    has_digits = DIGIT.search(text) is not None
+    at_anchors = _at_anchors(text, standing, near, has_digits=has_digits)
+    for find in chain(_in_runs(text, lowered, runs), at_anchors):
         found.append((find.start, find.end))
         yield find
-    yield from _walked(text, standing, near, Covered(found))
+    yield from _walked(text, standing, near, Covered(found), has_digits=has_digits)
 
 
 def _full_of_secrets(
@@ -116,35 +119,41 @@ def _in_runs(text: str, lowered: str, runs: Runs) -> Iterator[SecretSpan]:
         yield SecretSpan(*block, "private-key", NO_RULE)
 
 
-def _at_anchors(text: str, standing: Mapping[str, list[int]], near: Sequence[Span]) -> Iterator[SecretSpan]:
+def _at_anchors(
+    text: str, standing: Mapping[str, list[int]], near: Sequence[Span], *, has_digits: bool
+) -> Iterator[SecretSpan]:
     """Yield what the rules with a `find` function find, and what a table or a list names.
 
     Args:
         text: The whole text.
         standing: The offsets of each anchor in it.
         near: The parts to search.
+        has_digits: Whether the text has a digit.
     """
     named: list[int] = []
     listed: list[int] = []
+    rules_at = RULES_ANYWHERE if has_digits else RULES_WITHOUT_DIGITS
     for anchor, places in standing.items():
         if anchor in _LIST_NAMES:
             listed += places
-        rules = RULES_ANYWHERE.get(anchor)
+        rules = rules_at.get(anchor)
         if rules is None:
             continue
-        inside = places if rules.is_key_block else _within(places, near)
-        yield from _around(inside, rules.also_in_prose, text)
+        if rules.also_in_prose:
+            inside = places if rules.is_key_block else _within(places, near)
+            yield from _around(inside, rules.also_in_prose, text)
         telling = places
-        if rules.not_in_prose:
+        if rules.not_in_prose or (rules.names_table and not rules.names_in_prose):
             telling = [at for at in places if GOES_ON.match(text, at) is None]
-            yield from _around(_within(telling, near), rules.not_in_prose, text)
-        if anchor in _HEADINGS:
+            if telling:
+                yield from _around(_within(telling, near), rules.not_in_prose, text)
+        if rules.names_table:
             named += telling
     yield from _named_before(text, sorted(named), sorted(listed))
 
 
 def _walked(
-    text: str, standing: Mapping[str, list[int]], near: Sequence[Span], known: Covered
+    text: str, standing: Mapping[str, list[int]], near: Sequence[Span], known: Covered, *, has_digits: bool
 ) -> Iterator[SecretSpan]:
     """Yield what the rules with a `walk` function find, and passwords that have no anchor.
 
@@ -153,15 +162,21 @@ def _walked(
         standing: The offsets of each anchor in it.
         near: The parts to search.
         known: What other rules found.
+        has_digits: Whether the text has a digit.
     """
-    places_of: dict[int, set[int]] = {}
+    walks_at = WALKS_AT if has_digits else WALKS_WITHOUT_DIGITS
+    places_of: dict[int, list[int]] = {}
     for anchor, places_of_anchor in standing.items():
-        for rank in WALKS_AT.get(anchor, ()):
-            places_of.setdefault(rank, set()).update(places_of_anchor)
-    for rank, rule in WALKS:
-        places = sorted(places_of.get(rank, ()))
-        if places and rule.walk is not None:
-            for start, end in rule.walk(text, _within(places, near), known):
+        for rank in walks_at.get(anchor, ()):
+            if rank in places_of:
+                places_of[rank] += places_of_anchor
+            else:
+                places_of[rank] = places_of_anchor.copy()
+    for rank in sorted(places_of):
+        rule = RULES[rank]
+        inside = _within(sorted(set(places_of[rank])), near)
+        if inside and rule.walk is not None:
+            for start, end in rule.walk(text, inside, known):
                 yield SecretSpan(start, end, rule.kind, rank)
     for start, end in secrets_in_context.signed(text, near, known):
         yield SecretSpan(start, end, "password", RANK_OF_SIGNED)

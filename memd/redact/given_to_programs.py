@@ -265,9 +265,9 @@ RULES = (
     Rule("value-of-name", "token", ('name":', "name':", 'name\\":'), _has_digit(_VALUE_OF_NAME), needs=Nearby(re.compile("value"), 0, 100, 5)),
     Rule("stream-key", "token", ("rtmp://", "rtmps://"), _has_digit(_STREAM)),
     Rule("ppp-secret", "password", ('* "', '*\t"'), _of_ppp),
-    Rule("bytes-of-key", "key", ("unlock", "pairing", "dongle", "disarm", "challenge"), matching(_BYTES), needs=Nearby(re.compile("0x"), 0, 60, 2)),
+    Rule("bytes-of-key", "key", ("unlock", "pairing", "dongle", "disarm", "challenge"), matching(_BYTES), needs=Nearby(re.compile("0x"), 0, 60, 2, has_digit=True)),
     Rule("key-cracked", "password", ("key found!",), matching(_CRACKED)),
-    Rule("encoded-secret", "password", ("echo ", "printf "), _encoded, needs=Nearby(re.compile("base64"), 0, 440, 6)),
+    Rule("encoded-secret", "password", ("echo ", "printf "), _encoded, needs=Nearby(re.compile("base64"), 0, 440, 6, has_digit=True)),
     Rule("typed-too-late", "password", ("command not found", "unknown command"), _missed),
     Rule("entered-in-scenario", "password", ("enter", "type", "fill", "submit", "in as", "in with", "credentials", "login with"), _entered, needs=Nearby(re.compile("[\"“']"), 0, 30)),
 )  # fmt: skip

@@ -73,7 +73,7 @@ _OF_BYTES: Final = re.compile(
 _BYTES_OF_KEYS: Final = frozenset({16, 24, 32})
 _LEAST_DIFFERENT: Final = 8  # different bytes in a random key, at least
 _BYTE_VALUES: Final = 256
-_LISTED: Final = Nearby(re.compile(r"[\[{]\s{0,8}[0-9]{1,3}(?:x|\s{0,8},)"), 0, 40, 24)
+_LISTED: Final = Nearby(re.compile(r"[\[{]\s{0,8}[0-9]{1,3}(?:x|\s{0,8},)"), 0, 40, 24, has_digit=True)
 
 
 def _of_bytes(text: str, at: int) -> Span | None:
@@ -179,7 +179,7 @@ RULES = (
         "key",
         ("secret", "token", "password", "passwort", "key"),
         _in_base64,
-        needs=Nearby(re.compile("base64", re.IGNORECASE), 0, 40, 6),
+        needs=Nearby(re.compile("base64", re.IGNORECASE), 0, 40, 6, has_digit=True),
     ),
     Rule("key-of-cipher", "key", ("openssl enc",), _of_cipher),
     Rule("variable-told", "key", ("_key", "_token", "_secret", "_pass", "_pwd"), _variable),

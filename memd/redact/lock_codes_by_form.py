@@ -158,14 +158,20 @@ def _as_clause(text: str, at: int) -> Span | None:
 
 
 RULES = (
-    Rule("lock-form", "code", without_longer(_CLEAR_LOCKS), _of_lock, needs=Nearby(_HAS_FORM, 0, 60, 3)),
-    Rule("lock-on-dial", "code", _WORDS.dials, _on_dial, needs=Nearby(_HAS_FORM, 0, 24, 3)),
+    Rule(
+        "lock-form",
+        "code",
+        without_longer(_CLEAR_LOCKS),
+        _of_lock,
+        needs=Nearby(_HAS_FORM, 0, 60, 3, has_digit=True),
+    ),
+    Rule("lock-on-dial", "code", _WORDS.dials, _on_dial, needs=Nearby(_HAS_FORM, 0, 24, 3, has_digit=True)),
     Rule(
         "lock-apart",
         "code",
         without_longer(_WORDS.dial_locks),
         _apart_from_dial,
-        needs=Nearby(_HAS_FORM, 0, 80, 3),
+        needs=Nearby(_HAS_FORM, 0, 80, 3, has_digit=True),
     ),
     Rule("lock-clause", "code", _WORDS.keeps_codes, _as_clause, needs=Nearby(DIGIT, 0, 16)),
     Rule("opens-with", "code", without_longer(_WORDS.opens), _opens_with, needs=Nearby(DIGIT, 0, 40)),

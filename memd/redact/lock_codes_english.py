@@ -69,14 +69,15 @@ def _of_lock(text: str, at: int) -> Span | None:
 
 RULES = (
     Rule("code-of-lock", "code", ("code", "pin", "combo", "passcode"), _of_lock, skips_prose=True, needs=Nearby(DIGIT, 0, 120)),
-    Rule("code-opens", "code", ("open", "unlock", "disarm", "off with"), matching(_OPENS)),
+    Rule("code-opens", "code", ("open", "unlock", "disarm", "off with"), matching(_OPENS), has_digit=True),
     Rule(
         "code-taken",
         "code",
         tuple(f"{lock} {takes}" for lock in ("door", "gate", "pad", "lock", "alarm", "safe") for takes in ("takes", "wants", "accepts")),
         matching(_TAKEN_BY),
+        has_digit=True,
     ),
-    Rule("combination-of-lock", "code", ("safe", "lock", "vault"), matching(_TURNED)),
-    Rule("combination-said", "code", ("combination", "combo"), matching(_COMBINATION)),
+    Rule("combination-of-lock", "code", ("safe", "lock", "vault"), matching(_TURNED), has_digit=True),
+    Rule("combination-said", "code", ("combination", "combo"), matching(_COMBINATION), has_digit=True),
 )  # fmt: skip
 """Digits behind a word for codes and a lock, behind a verb for opening, and combinations."""

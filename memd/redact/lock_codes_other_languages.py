@@ -67,7 +67,7 @@ CHINESE = (
             "保安编码", "保安編碼", "主持人密钥", "主持人密鑰", "pin", "puk", "pim",
         ),
         _chinese,
-        needs=Nearby(re.compile("[:：是为係按输成了，, 「](?=[0-9])"), 0, 28, 2),
+        needs=Nearby(re.compile("[:：是为係按输成了，, 「](?=[0-9])"), 0, 28, 2, has_digit=True),
     ),
 )  # fmt: skip
 """One rule, which finds what confirms a login, too."""
@@ -77,7 +77,7 @@ RULES = (
         "code",
         (*_WORDS.codes, *_IN_ONE_WORD),
         _opening,
-        needs=Nearby(re.compile("[0-9]{2}|[0-9][ ]?-|[A-ZА-Я][0-9]"), 0, 70, 3),
+        needs=Nearby(re.compile("[0-9]{2}|[0-9][ ]?-|[A-ZА-Я][0-9]"), 0, 70, 3, has_digit=True),
     ),
 )
 """One rule."""

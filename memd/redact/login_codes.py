@@ -103,21 +103,22 @@ def _of_meeting(text: str, at: int) -> Span | None:
 
 
 RULES = (
-    Rule("pin-said", "code", ("pin",), matching(_PIN), skips_prose=True),
-    Rule("code-said", "code", ("code",), matching(_CODE), skips_prose=True),
-    Rule("code-of-card", "code", ("cvv", "cvc", "puk", "sim pin", "voicemail pin", "card pin"), matching(_OF_CARD)),
-    Rule("code-told-before", "code", ("code",), _code_before),
+    Rule("pin-said", "code", ("pin",), matching(_PIN), skips_prose=True, has_digit=True),
+    Rule("code-said", "code", ("code",), matching(_CODE), skips_prose=True, has_digit=True),
+    Rule("code-of-card", "code", ("cvv", "cvc", "puk", "sim pin", "voicemail pin", "card pin"), matching(_OF_CARD), has_digit=True),
+    Rule("code-told-before", "code", ("code",), _code_before, has_digit=True),
     Rule(
         "code-sent",
         "code",
         tuple(f"code {who} " for who in ("that", "they", "he", "she", "you", "it")),
         matching(_CODE_SENT),
+        has_digit=True,
     ),
-    Rule("code-to-log-in", "code", ("code",), matching(_CODE_TO), skips_prose=True),
-    Rule("otp-said", "code", ("otp",), matching(_OTP), skips_prose=True),
+    Rule("code-to-log-in", "code", ("code",), matching(_CODE_TO), skips_prose=True, has_digit=True),
+    Rule("otp-said", "code", ("otp",), matching(_OTP), skips_prose=True, has_digit=True),
     Rule("code-second-factor", "code", ("2fa", "mfa", "steam guard"), _second_factor, needs=Nearby(DIGIT, 0, 48)),
     Rule("code-of-meeting-chinese", "code", ("密码", "密碼", "口令", "入会码"), _of_meeting, needs=Nearby(DIGIT, 0, 6)),
-    Rule("code-to-verify", "code", ("verify your", "verify it"), _to_verify),
+    Rule("code-to-verify", "code", ("verify your", "verify it"), _to_verify, has_digit=True),
     Rule("code-of-the-next", "code", ("pin", "暗証番号", "비밀번호", "пин"), _next_code, needs=Nearby(DIGIT, 0, 40)),
 )  # fmt: skip
 """What confirms a login or a payment."""

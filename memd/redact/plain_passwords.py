@@ -161,7 +161,7 @@ RULES = (
         "password",
         (*ANCHORS, "パスワード"),
         _numbered,
-        needs=Nearby(re.compile(r"(?<=[^\x00-\xff])[._-]?[0-9]{2}"), 0, 90, 4),
+        needs=Nearby(re.compile(r"(?<=[^\x00-\xff])[._-]?[0-9]{2}"), 0, 90, 4, has_digit=True),
     ),
     Rule("password-spelled", "password", without_longer(_WORDS.spelling), _spelled),
 )

@@ -114,6 +114,7 @@ KEYS_AND_LISTS = (
         "code",
         ("backup", "recovery", "scratch", "emergency", "rescue", "恢复", "备用", "备份", "应急", "救援", *SECRET_WORDS.recovery),
         matching(_CODES),
+        has_digit=True,
     ),
     Rule(
         "backup-codes-in-series",

@@ -78,6 +78,7 @@ class Nearby(msgspec.Struct, frozen=True, eq=False):
     before: int  # the most characters from the match to the anchor behind it
     behind: int  # the most characters from the anchor to the match behind it
     width: int = 1  # the most characters of a match, lookarounds included
+    has_digit: bool = False  # True: it matches nothing in a text without a digit
 
     def beside(self, places: Sequence[int], text: str) -> list[int]:
         """Return those of some ascending places that have a match near.
@@ -113,6 +114,7 @@ class Nearby(msgspec.Struct, frozen=True, eq=False):
 # Characters that Nearby searches beyond what a place reaches, if another place follows as soon, or if so many places do.
 _AHEAD, _FAR_AHEAD, _CROWD = 64, 512, 16
 DIGIT = re.compile("[0-9]")
+"""A digit of ASCII: the only ones that are meant where rules speak of digits."""
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -137,6 +139,13 @@ class Rule(msgspec.Struct, frozen=True):
     reads_value: bool = (
         False  # True: it finds the value behind an anchor, which is read once for all such rules
     )
+    has_digit: bool = False  # True: it finds nothing in a text without a digit
+
+    @property
+    def needs_digit(self) -> bool:
+        """Whether it is tried only in a text with a digit."""
+        needs = self.needs
+        return self.has_digit or (needs is not None and (needs.has_digit or needs.pattern is DIGIT))
 
 
 def rules_key(settings: Redact) -> str:

@@ -177,25 +177,54 @@ class RulesAnywhere(msgspec.Struct, frozen=True):
     also_in_prose: Ranked
     not_in_prose: Ranked
     is_key_block: bool  # a private key may begin at the anchor: its end may be any number of characters away
+    names_table: bool  # a column or a list may be named so
+    names_in_prose: bool  # also where a sentence continues
 
 
-def _rules_anywhere(rules: Ranked) -> RulesAnywhere:
+def _rules_anywhere(anchor: str, rules: Ranked, *, has_digits: bool) -> RulesAnywhere:
+    tried = [(rank, rule) for rank, rule in rules if has_digits or not rule.needs_digit]
     return RulesAnywhere(
-        tuple((rank, rule) for rank, rule in rules if not rule.skips_prose),
-        tuple((rank, rule) for rank, rule in rules if rule.skips_prose),
+        tuple((rank, rule) for rank, rule in tried if not rule.skips_prose),
+        tuple((rank, rule) for rank, rule in tried if rule.skips_prose),
         rules[0][0] < len(private_keys.RULES),
+        anchor in password_columns.ANCHORS,
+        not any(rule.skips_prose for _, rule in rules),
     )
 
 
-RULES_ANYWHERE = {anchor: _rules_anywhere(rules) for anchor, rules in _by_anchor(in_token=False).items()}
+def _anywhere(*, has_digits: bool) -> dict[str, RulesAnywhere]:
+    """Return the rules of texts with or without digits, of the anchors that tell something in them."""
+    found = {
+        anchor: _rules_anywhere(anchor, rules, has_digits=has_digits)
+        for anchor, rules in _by_anchor(in_token=False).items()
+    }
+    return {
+        anchor: rules
+        for anchor, rules in found.items()
+        if rules.also_in_prose or rules.not_in_prose or rules.names_table
+    }
+
+
+RULES_ANYWHERE = _anywhere(has_digits=True)
 """By anchor: the rules that are tried wherever it is."""
+RULES_WITHOUT_DIGITS = _anywhere(has_digits=False)
+"""The same for texts without a digit: without the rules for codes, which are half of them."""
 WALKS = tuple((rank, rule) for rank, rule in enumerate(RULES) if rule.walk is not None)
 """The rules with a `walk` function, each with its rank."""
-WALKS_AT: Mapping[str, tuple[int, ...]] = {
-    anchor: tuple(rank for rank, rule in WALKS if anchor in rule.anchors)
-    for anchor in dict.fromkeys(anchor for _, rule in WALKS for anchor in rule.anchors)
-}
+
+
+def _walks_at(*, has_digits: bool) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for rank, rule in WALKS:
+        for anchor in dict.fromkeys(rule.anchors) if has_digits or not rule.needs_digit else ():
+            found[anchor] = (*found.get(anchor, ()), rank)
+    return found
+
+
+WALKS_AT: Mapping[str, tuple[int, ...]] = _walks_at(has_digits=True)
 """By anchor: the ranks of those rules."""
+WALKS_WITHOUT_DIGITS: Mapping[str, tuple[int, ...]] = _walks_at(has_digits=False)
+"""The same for texts without a digit."""
 ANCHORS = AnchorIndex(dict.fromkeys((*RULES_ANYWHERE, *WALKS_AT, *secret_lists.ANCHORS)))
 """Finds the anchors of all rules that are not of tokens, and the names of lists."""
 RANK_OF_SIGNED = RULES.index(secrets_in_context.RULES[0])

@@ -49,12 +49,12 @@ _AHEAD = 64  # characters that Matches searches beyond the requested part
 _MATCH = 24  # the most characters of a match of a pattern of Matches
 
 _VISIBLE = string.ascii_letters + string.digits + string.punctuation
-# What no word has: a digit beside a letter, or a symbol between two letters. And the beginning of a code.
+# What no word has: a digit beside a letter, or a symbol between two letters. And the beginning of a code. Patterns that begin with
+# one small class of characters are searched for fastest.
 _OF_VALUE = re.compile(
-    r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z!#&%~@$^*+])|[!#&%~@$^*+?=_.-](?=[A-Za-z0-9])(?<=[A-Za-z0-9].)"
+    r"[0-9!#&%~@$^*+?=_.-](?:(?<=[0-9])(?=[A-Za-z!#&%~@$^*+])|(?P<letter_before>(?<=[A-Za-z][0-9]))|(?<![0-9])(?=[A-Za-z0-9])(?<=[A-Za-z0-9].))"
 )
 _SIGN_WITHIN = re.compile(r"[!#$%&*^~](?<=[A-Za-z0-9].)(?=[A-Za-z0-9])")
-# Patterns that begin with one class of characters are searched for fastest.
 _OF_CODE = re.compile(
     r"[0-9#*](?:(?<=[0-9])(?:(?<![!#-&+-9:-^a-~].)|(?<=[一-鿿ぁ-ヿ가-힣][,:;.!?].))(?=[0-9-])|(?<=#)(?=[0-9][0-9*-]{1,12}[#-])|(?=[0-9]{2,8}#)(?<![0-9]))"
 )
@@ -212,16 +212,25 @@ def _near(*, codes: bool) -> Walk:
         search, may_be, read = (
             (_OF_CODE.search, secret_candidates.is_code, secret_candidates.code)
             if codes
-            else (_OF_VALUE.search, secret_candidates.may_be_password, secret_candidates.password)
+            else (value_in, secret_candidates.may_be_password, secret_candidates.password)
         )
-        near = _Surroundings(text, places)
+        # Most texts have no such value near the words for one.
+        if not codes and _OF_VALUE.search(text, max(0, places[0] - _BEFORE), places[-1] + _BEHIND) is None:
+            return
         parts = list(_lines(text, places))
         words = chain(_words(text, parts, search), _apart(text, parts) if codes else ())
-        for value in _candidates(words, known, lambda word: read(word, 0) if may_be(word) else None):
-            if _is_told(text, value, near):
-                yield value.start, value.end
+        values = _candidates(words, known, lambda word: read(word, 0) if may_be(word) else None)
+        yield from _told(text, values, places)
 
     return walk
+
+
+def value_in(text: str, start: int, end: int) -> re.Match[str] | None:
+    """Return the first match of _OF_VALUE in a part of a text, with both of its characters."""
+    found = _OF_VALUE.search(text, start, end)
+    if found is not None and found.start() == start and found["letter_before"] is not None:
+        return _OF_VALUE.search(text, start + 1, end)
+    return found
 
 
 def _candidates(
@@ -247,9 +256,15 @@ def signed(text: str, parts: Sequence[Span], known: Covered) -> Iterator[Span]:
         parts: The parts of the text to search, ascending and disjoint.
         known: What other rules found.
     """
-    near = _Surroundings(text, ())
     words = _words(text, parts, _SIGN_WITHIN.search)
-    for value in _candidates(words, known, _with_sign):
+    yield from _told(text, _candidates(words, known, _with_sign), ())
+
+
+def _told(text: str, values: Iterable[SecretCandidate], places: Sequence[int]) -> Iterator[Span]:
+    """Yield those of some values that the words around them say to be secret."""
+    near: _Surroundings | None = None  # most texts have no value
+    for value in values:
+        near = near or _Surroundings(text, places)
         if _is_told(text, value, near):
             yield value.start, value.end
 
@@ -689,6 +704,6 @@ _OF_CODES = (
 )
 RULES = (
     Rule("password-in-context", "password", tuple(dict.fromkeys(_OF_PASSWORDS)), walk=_near(codes=False)),
-    Rule("code-in-context", "code", tuple(dict.fromkeys(_OF_CODES)), walk=_near(codes=True)),
+    Rule("code-in-context", "code", tuple(dict.fromkeys(_OF_CODES)), walk=_near(codes=True), has_digit=True),
 )
 """Each rule has all its words as anchors, so that the text near several of them is read once."""

@@ -309,7 +309,9 @@ def _in_order(text: str, at: int) -> Span | None:
     return match.span("secret") if is_one else None
 
 
-_DIGITS_APART = Nearby(re.compile(r"[0-9][ .–-]{1,3}[0-9](?![0-9])"), 0, _CHARS_OF_APART + 24, 6)
+_DIGITS_APART = Nearby(
+    re.compile(r"[0-9][ .–-]{1,3}[0-9](?![0-9])"), 0, _CHARS_OF_APART + 24, 6, has_digit=True
+)
 
 RULES = (
     Rule("code-digits-apart", "code", without_longer(_WORDS.codes), _digits_apart, needs=_DIGITS_APART),
