@@ -163,8 +163,7 @@ def nearest(
         is_any_known = is_any_known or bool(is_alive.any())
         is_kept = places_among(wanted, part.ids)[1] & is_alive
         scanned.look(part)
-        for near in scanned.compare():
-            is_kept[near] = True
+        is_kept[scanned.compare()] = True
         kept.append(_some(part, is_kept))
     if not is_any_known:
         return None

@@ -41,7 +41,7 @@ KindSums = dict[int, tuple[int, Doubles]]
 
 
 class _Sums(msgspec.Struct, frozen=True):
-    kinds: Kinds  # of the rows, at the time of the sum
+    kinds: bytes  # of the rows, at the time of the sum: compared in a tenth of the time of arrays
     of_kind: KindSums
 
 
@@ -116,7 +116,7 @@ class Int8Block:
         block = cls(np.empty((0, packed.shape[1]), np.float32))
         block.vectors, block.is_settled = packed, True
         block._hold(packed)
-        block._sums = _Sums(kinds, sums)
+        block._sums = _Sums(kinds.tobytes(), sums)
         return block
 
     def __len__(self) -> int:
@@ -184,8 +184,11 @@ class Int8Block:
             return None
         known = min(len(held.codes), count)
         products = np.empty(count, np.float32)
-        exact = np.asarray(module.cdist(held.codes[:known], question.codes, "dot"))[:, 0]
-        products[:known] = exact * held.steps[:known] * np.float32(question.step)
+        by_bytes = products[:known]
+        # In float32 throughout: with float64 in between, scaling takes four times as long.
+        whole = module.cdist(held.codes[:known], question.codes, "dot", out_dtype="float32")
+        np.multiply(np.asarray(whole)[:, 0], held.steps[:known], out=by_bytes)
+        by_bytes *= np.float32(question.step)
         if known < count:
             np.dot(self.vectors[known:count], question.vector, out=products[known:])
         margin = _MARGIN * math.hypot(held.widest, question.step)
@@ -197,21 +200,21 @@ class Int8Block:
         Args:
             kinds: The current kinds of the first rows.
         """
-        before = self._sums
-        if before is not None and np.array_equal(before.kinds, kinds):
+        before, current = self._sums, kinds.tobytes()
+        if before is not None and before.kinds == current:
             return before.of_kind
-        now = kinds.copy()
         # A search may have an older snapshot with fewer rows than the last one.
-        if before is None or len(before.kinds) > len(now):
-            before = _Sums(now[:0], {})
+        if before is None or len(before.kinds) > len(current):
+            before = _Sums(b"", {})
         known, of_kind = len(before.kinds), dict(before.of_kind)
-        others = np.flatnonzero(before.kinds != now[:known])
+        earlier, now = np.frombuffer(before.kinds, np.int8), np.frombuffer(current, np.int8)
+        others = np.flatnonzero(earlier != now[:known])
         if len(others):
-            _add(of_kind, before.kinds[others], self.vectors[others], -1)
+            _add(of_kind, earlier[others], self.vectors[others], -1)
         changed = np.concatenate((others, np.arange(known, len(now))))
         if len(changed):
             _add(of_kind, now[changed], self.vectors[changed if len(others) else slice(known, len(now))], 1)
-            self._sums = _Sums(now, of_kind)
+            self._sums = _Sums(current, of_kind)
         return of_kind
 
 

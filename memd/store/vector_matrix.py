@@ -386,9 +386,10 @@ def scan(
     here = [kind for kind in kinds if any(one is None or kind in one for one in held)]
     scanned = NearestRows(query, limit, here, among)
     # Block by block: arrays over all rows are so large that each is mapped and unmapped again, which stops every thread of the
-    # process.
-    for part in rows.parts:
-        scanned.look(part)
+    # process. All products first: the bytes of a block displace everything else from the processor's cache.
+    by_bytes = [scanned.rough_products(part) for part in rows.parts]
+    for part, products in zip(rows.parts, by_bytes, strict=True):
+        scanned.look(part, products)
     scanned.compare()
     return scanned
 
@@ -414,9 +415,17 @@ class NearestRows:
         self._count = 0
         self._total = 0.0  # sum of all cosines
 
-    def look(self, part: MatrixBlock) -> None:
-        """Select the rows of a block that may be among the nearest."""
-        by_bytes = part.rough.products(self._question, len(part.ids)) if part.rough else None
+    def rough_products(self, part: MatrixBlock) -> RoughProducts | None:
+        """Return the approximate cosines of the rows of a block; None: it has no bytes."""
+        return part.rough.products(self._question, len(part.ids)) if part.rough else None
+
+    def look(self, part: MatrixBlock, by_bytes: RoughProducts | None = None) -> None:
+        """Select the rows of a block that may be among the nearest.
+
+        Args:
+            part: The block.
+            by_bytes: Its `rough_products`; None: a matrix product tells what may be near.
+        """
         if part.rough is None or by_bytes is None:
             rough = part.vectors[:] @ self._query
             seen = rough if _is_all(part, self._kinds) else rough[lookup(self._kinds)[part.kinds]]
@@ -427,7 +436,7 @@ class NearestRows:
             for kind, (count, total) in part.rough.sums(part.kinds).items():
                 if kind in self._kinds:
                     self._count += count
-                    self._total += float(total @ self._query)
+                    self._total += float(total @ self._as_doubles)
         for one in self._sources:
             one.look(part, rough, by_bytes)
 
@@ -435,10 +444,14 @@ class NearestRows:
     def _question(self) -> QuantisedQuestion:
         return QuantisedQuestion.of(self._query)
 
-    def compare(self) -> list[NDArray[np.intp]]:
-        """Compute the exact cosines of the selected rows; return, per block since the last call, the rows among the nearest."""
+    @cached_property
+    def _as_doubles(self) -> Doubles:
+        return self._query.astype(np.float64)  # once, and not for each block
+
+    def compare(self) -> NDArray[np.intp]:
+        """Compute the exact cosines of the selected rows; return which rows of the last block are among the nearest so far."""
         found = [one.compare(self._query) for one in self._sources]
-        return [np.concatenate(rows) for rows in zip(*found, strict=True)]
+        return np.concatenate(found) if found else np.empty(0, np.intp)
 
     def nearest(self) -> list[ChunkId]:
         """Return the nearest chunks of all sources and filters, nearest first; ties are broken by id."""
@@ -470,8 +483,9 @@ class _NearestOfSource:
         self._limit = limit
         # Blocks, selected rows, and lower bounds of their distances.
         self._looked: list[tuple[MatrixBlock, NDArray[np.intp], Floats]] = []
-        # Upper bounds of the distances of the nearest, unsorted.
+        # Upper bounds of the distances of the nearest, unsorted, and the largest of them if there are `limit`.
         self._most: NDArray[Any] = np.empty(0, np.float32)
+        self._border: float = np.inf
         self.ids = np.empty(0, np.int64)
         self.far: NDArray[Any] = np.empty(0, np.float64)
 
@@ -479,43 +493,54 @@ class _NearestOfSource:
         """Select rows of a block by approximate cosines `rough`, those of `by_bytes` or, without them, of a matrix product."""
         margin = by_bytes.margin if by_bytes is not None else _ROUNDED * part.vectors.shape[1]
         # Of the negated values: a partition by the largest takes ten times as long if many are equal.
-        if self._among is None and _is_all(part, self._kinds):
-            far = -rough
-            visible = (far <= self._border + margin).nonzero()[0]
-            far = far[visible]
-        else:
+        far = -rough
+        if self._among is not None or not _is_all(part, self._kinds):
             visible = lookup(self._kinds)[part.kinds].nonzero()[0]
             if self._among is not None:
                 visible = visible[places_among(self._among, part.ids[visible])[1]]
-            far = -rough[visible]
-            near = far <= self._border + margin
+            far = far[visible]
+            near = (far <= self._most_far(far, margin)).nonzero()[0]
             visible, far = visible[near], far[near]
+        else:
+            visible = (far <= self._most_far(far, margin)).nonzero()[0]
+            far = far[visible]
         margins = margin if by_bytes is None else by_bytes.margins(visible)
-        most = np.concatenate((self._most, far + margins))
-        self._most = np.partition(most, self._limit - 1)[: self._limit] if len(most) > self._limit else most
+        self._note(np.concatenate((self._most, far + margins)))
         self._looked.append((part, visible, far - margins))
 
-    @property
-    def _border(self) -> float:
-        """The upper bound of the distance of the farthest among the nearest."""
-        return float(self._most.max()) if len(self._most) == self._limit else np.inf
+    def _most_far(self, far: Floats, margin: float) -> float:
+        """Return the approximate distance above which a row of these is not among the nearest."""
+        border = self._border
+        if border == np.inf and len(far) >= 2 * self._limit:
+            # Otherwise all rows of the first block would be looked at more closely.
+            border = float(np.partition(far, self._limit - 1)[self._limit - 1]) + margin
+        return border + margin
 
-    def compare(self, query: Floats) -> list[NDArray[np.intp]]:
+    def _note(self, most: NDArray[Any]) -> None:
+        """Keep the smallest of some upper bounds."""
+        if len(most) >= self._limit:
+            most = np.partition(most, self._limit - 1)[: self._limit]
+            self._border = float(most[-1])
+        self._most = most
+
+    def compare(self, query: Floats) -> NDArray[np.intp]:
         """See NearestRows.compare."""
-        border, before = self._border, len(self.ids)
-        rows = [visible[least <= border] for _, visible, least in self._looked]
-        blocks = [part for part, *_ in self._looked]
-        self._looked.clear()
-        ids = [part.ids[some] for part, some in zip(blocks, rows, strict=True)]
-        far = [-_row_by_row(part.vectors, some, query) for part, some in zip(blocks, rows, strict=True)]
-        all_ids, all_far = np.concatenate((self.ids, *ids)), np.concatenate((self.far, *far))
+        border, looked = self._border, self._looked
+        if not looked:
+            return np.empty(0, np.intp)
+        self._looked = []
+        rows = [visible[least <= border] for _, visible, least in looked]
+        ids = [part.ids[some] for (part, *_), some in zip(looked, rows, strict=True)]
+        cosines = [
+            _row_by_row(part.vectors, some, query) for (part, *_), some in zip(looked, rows, strict=True)
+        ]
+        all_ids = np.concatenate((self.ids, *ids))
+        all_far = np.concatenate((self.far, -np.concatenate(cosines)))
         kept = _smallest(all_far, all_ids, self._limit)
         self.ids, self.far = all_ids[kept], all_far[kept]
-        self._most = self.far
-        is_kept = np.zeros(len(all_ids), np.bool_)
-        is_kept[kept] = True
-        ends = before + np.cumsum([len(some) for some in rows])
-        return [some[is_kept[end - len(some) : end]] for some, end in zip(rows, ends.tolist(), strict=True)]
+        self._note(self.far)
+        before = len(all_ids) - len(rows[-1])
+        return rows[-1][kept[kept >= before] - before]
 
 
 def _is_all(part: MatrixBlock, kinds: frozenset[int]) -> bool:
