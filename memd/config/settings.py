@@ -45,7 +45,6 @@ class Chunking(_Section, frozen=True):
     overlap: Annotated[int, Meta(ge=0, le=8191)] = 80  # less than tokens
     # As much as is shown of one hit. In a chunk of 1,600 characters the answer is outside of that window one
     # time in two, and its vector represents each part less well.
-    # vector tells less of each of its parts.
     max_chars: Annotated[int, Meta(ge=100, le=32768)] = 700
     # Whether parts are embedded, too; auto: only by the local model.
     parts: Literal["auto", "on", "off"] = "auto"

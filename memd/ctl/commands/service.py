@@ -223,8 +223,8 @@ def _status(invocation: Invocation, found: installation.ServiceInstallation) -> 
     managed, reason = ManagedService(loaded=False), None
     try:
         managed = query_manager(found.supervisor, invocation.environ)
-    except NoManager as nobody:
-        reason = nobody.message
+    except NoManager as missing:
+        reason = missing.message
     lingering = _lingers(invocation, found) if found.is_installed else None
     field_names = ("loaded", "enabled", "state", "pid", "restarts", "exit_code")
     status = {

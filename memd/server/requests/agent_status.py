@@ -50,14 +50,6 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
     counts, broken = contents.counts, contents.broken
     sync_health = agent.sync.health
     last = agent.sync.last_pass
-    skipped = dict(agent.sync.skipped)
-    if counts.refused:
-        skipped["text cannot be embedded"] = counts.refused
-    if not_utf8 := contents.tallies.get(NOT_UTF8):
-        skipped["text that is not UTF-8"] = not_utf8
-    skipped |= {
-        _TRANSCRIPTS_NOT_READ.get(why, why): n for why, n in _below("sessions.", contents.tallies).items()
-    }
     progress = agent.sync.progress
     backend = agent.backend.status()
     return wire.AgentStatus(
@@ -67,16 +59,9 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         model=backend.model,
         files=counts.files,
         chunks=counts.chunks,
-        vectors=wire.Vectors(
-            done=counts.done,
-            waiting=counts.waiting if agent.embeds else 0,
-            eta_s=agent.queue.eta_s(counts.waiting) if agent.embeds and agent.queue is not None else None,
-            note=f"they rest while {backend.backend} answers" if agent.sync.vectors_suspended else None,
-            resident_mb=round(agent.index.memory.resident_bytes / MB, 1),
-            on_disk=agent.index.vectors.is_shelved,
-        ),
+        vectors=_vectors(agent, counts, backend.backend),
         dirty=agent.sync.unfinished,
-        skipped=skipped,
+        skipped=_skipped(agent, contents),
         keyword=wire.Health(ok=not (sync_health.keyword or broken), reason=sync_health.keyword or broken),
         vector=msgspec.convert(backend.vector, wire.VectorHealth, from_attributes=True),
         watcher=wire.Health(
@@ -109,6 +94,29 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         publish=_publish(agent),
         included=[wire.IncludedStatus(memory=one.name, reason=one.reason) for one in backend.included],
     )
+
+
+def _vectors(agent: RunningAgent, counts: Counts, backend: str) -> wire.Vectors:
+    return wire.Vectors(
+        done=counts.done,
+        waiting=counts.waiting if agent.embeds else 0,
+        eta_s=agent.queue.eta_s(counts.waiting) if agent.embeds and agent.queue is not None else None,
+        note=f"they rest while {backend} answers" if agent.sync.vectors_suspended else None,
+        resident_mb=round(agent.index.memory.resident_bytes / MB, 1),
+        on_disk=agent.index.vectors.is_shelved,
+    )
+
+
+def _skipped(agent: RunningAgent, contents: "_IndexContents") -> dict[str, int]:
+    """Return how many files and texts are not indexed or not embedded, by reason."""
+    skipped = dict(agent.sync.skipped)
+    if contents.counts.refused:
+        skipped["text cannot be embedded"] = contents.counts.refused
+    if not_utf8 := contents.tallies.get(NOT_UTF8):
+        skipped["text that is not UTF-8"] = not_utf8
+    return skipped | {
+        _TRANSCRIPTS_NOT_READ.get(why, why): n for why, n in _below("sessions.", contents.tallies).items()
+    }
 
 
 def _publish(agent: RunningAgent) -> wire.PublishStatus | None:
