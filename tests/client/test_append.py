@@ -5,16 +5,20 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from memd_client.mcp.append import NoteWriter
+from memd_client.messages import RedactedText
 from memd_client.tool_arguments import APPEND
 from memd_client.watermark import marked
 from tests.bounds import shipped
@@ -96,6 +100,30 @@ def test_what_is_written_says_who_wrote_it_and_when_and_holds_no_secret(daemon: 
     assert TOKEN not in json.dumps(reply)
     with daemon.client() as memd:
         assert memd.search("heron staging").results[0].path == today
+
+
+@pytest.mark.parametrize("zone", ["", "Middle/Earth", "Europe"])
+async def test_a_zone_that_nothing_can_compute_with_gives_way_to_utc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    """As in the daemon: what is said is written down."""
+
+    async def redact(text: str, **_: object) -> RedactedText:
+        return RedactedText(text=text, workspace=str(tmp_path), timezone=zone)
+
+    client: Any = SimpleNamespace(redact=redact)
+    monkeypatch.setenv("TZ", "XXX-25")
+    time.tzset()
+    try:
+        before = datetime.now(UTC)
+        writer = NoteWriter(client, writer="Claude Code", session_key=KEY, agent=None)
+        reply = await writer.append({"text": "We chose heron."})
+        after = datetime.now(UTC)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert reply["written"]
+    assert reply["path"] in {f"memory/{one:%Y-%m-%d}.md" for one in (before, after)}
 
 
 def test_nul_characters_hide_no_secret(daemon: Daemon) -> None:

@@ -7,6 +7,7 @@ text. Nothing is ever changed or deleted.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from types import MappingProxyType
@@ -132,7 +133,10 @@ def _text(arguments: Mapping[str, Any]) -> str:
 
 def _zone(name: str, now: datetime) -> tzinfo:
     """Return the time zone of this name; without one, or for an unknown name, that of the machine at this moment."""
+    with contextlib.suppress(ZoneInfoNotFoundError, ValueError, OSError):
+        if name:
+            return ZoneInfo(name)
     try:
-        return ZoneInfo(name) if name else now.astimezone().tzinfo or UTC
-    except (ZoneInfoNotFoundError, ValueError):
         return now.astimezone().tzinfo or UTC
+    except ValueError:  # TZ is 24 hours or more from UTC, for which the daemon takes UTC, too
+        return UTC

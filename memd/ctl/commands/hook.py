@@ -172,14 +172,20 @@ def _write_reply(answer: dict[str, Any]) -> None:
 def _now(timezone: str) -> time.struct_time:
     """Return the time in a time zone, by which the agent's notes have their names; "": that of the machine."""
     if not timezone:
-        return time.localtime()
+        return _machine_time()
     from datetime import datetime  # noqa: PLC0415 - most hooks need neither
     from zoneinfo import ZoneInfo  # noqa: PLC0415 - as above
 
     try:
         return datetime.now(ZoneInfo(timezone)).timetuple()
     except (OSError, ValueError, LookupError):  # this machine does not know it
-        return time.localtime()
+        return _machine_time()
+
+
+def _machine_time() -> time.struct_time:
+    """Return the time in the zone of the machine; in UTC, as the daemon takes it, if that is 24 hours or more away."""
+    now = time.localtime()
+    return time.gmtime() if abs(now.tm_gmtoff) >= 24 * 3600 else now
 
 
 def _date(now: time.struct_time, days: int) -> str:

@@ -10,13 +10,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memd.ctl.commands.hook import _date
+from memd.ctl.commands.hook import _date, _now
 from memd.ctl.integrations.hooks import HOOK_CLIENTS
 from memd_client.messages import Found, Get, Note, Request, Search, Sync, SyncReport, Warm
 from memd_client.watermark import unmarked
@@ -216,6 +216,23 @@ def test_yesterday_is_the_day_before(
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+@pytest.mark.parametrize("zone", ["XXX-25", "XXX25"])
+def test_a_zone_that_nothing_can_compute_with_gives_way_to_utc(
+    monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    """As in the daemon: the system would tell another day."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        days = {f"{datetime.now(UTC):%Y-%m-%d}"}
+        told = _date(_now(""), 0)
+        days.add(f"{datetime.now(UTC):%Y-%m-%d}")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert told in days
 
 
 def test_a_bound_session_gets_what_it_may_see(daemon: Daemon) -> None:
