@@ -17,6 +17,7 @@ _MODEL_MACHINES = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",)}
 _DIMENSIONS = 384
 _STRAYS = 0.01  # the tolerance for the length of a vector of length 1
 _LONG_MS = 2000.0  # the longest time for a question while a user waits
+_BUSY = "Look for what keeps the processor busy (`top`), then ask again."
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +118,8 @@ def check_model(answer: ProbeResult | None) -> Finding:
         return unchecked(name, "no agent uses the bundled model")
     model = answer.first(ModelSelftest)
     fault, fix = _model_fault(model, answer.reason)
+    if answer.timed_out:
+        fix = _BUSY
     if fault is not None:
         return failed(name, fault, fix)
     assert model is not None
@@ -153,7 +156,7 @@ def _model_fault(model: ModelSelftest | None, reason: str | None) -> tuple[str |
     if model.embed_ms > _LONG_MS:
         return (
             f"a sentence takes {duration(model.embed_ms / 1000)}, and every question waits for one",
-            "Look for what keeps the processor busy (`top`), then ask again.",
+            _BUSY,
         )
     return None, ""
 

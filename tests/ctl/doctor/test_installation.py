@@ -106,6 +106,14 @@ def test_the_model_must_give_vectors_that_mean_something(
     assert says in finding.detail
 
 
+def test_a_model_that_does_not_answer_in_time_is_not_called_unfit() -> None:
+    """A busy machine can run it: only a death of the process says that it cannot."""
+    late = check_model(ProbeResult((), "gave no answer within 10 s", timed_out=True))
+    assert "within 10 s" in late.detail
+    assert "processor busy" in late.fix
+    assert "cannot run it" in check_model(ProbeResult((), "was ended by SIGILL")).fix
+
+
 def _found(home: Path, file: Path | None) -> Finding:
     places = msgspec.structs.replace(CONTEXT.places, home=home, config=file)
     context = msgspec.structs.replace(CONTEXT, places=places)
