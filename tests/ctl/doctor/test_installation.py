@@ -106,6 +106,25 @@ def test_the_model_must_give_vectors_that_mean_something(
     assert says in finding.detail
 
 
+@pytest.mark.parametrize(
+    ("fault", "detail", "fix"),
+    [
+        (
+            "The Python package onnxruntime is missing. Install it there with `pip install onnxruntime`.",
+            "`pip install onnxruntime`",
+            "Do what it says",
+        ),
+        ("The bundled model cannot be loaded (no zip): run `pip install x`.", "(no zip)", "onnxruntime"),
+        ("The local provider has one model. Name another provider.", "another provider", "Do what it says"),
+    ],
+)
+def test_the_advice_is_what_the_fault_needs(fault: str, detail: str, fix: str) -> None:
+    """A missing package is the one that is to be installed."""
+    finding = check_model(ProbeResult((ModelSelftest(fault=fault),)))
+    assert finding.detail.endswith((detail, f"{detail}."))
+    assert fix in finding.fix
+
+
 def test_a_model_that_does_not_answer_in_time_is_not_called_unfit() -> None:
     """A busy machine can run it: only a death of the process says that it cannot."""
     late = check_model(ProbeResult((), "gave no answer within 10 s", timed_out=True))

