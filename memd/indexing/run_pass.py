@@ -152,7 +152,8 @@ class PassRunner:
     @property
     def kept(self) -> Mapping[str, int]:
         """By reason: the number of indexed files that could not be read again, whose content may be outdated."""
-        return Counter(map(str, self._kept.values()))
+        # Each search asks twice, and nearly always nothing is kept.
+        return Counter(map(str, self._kept.values())) if self._kept else {}
 
     @property
     def missing(self) -> list[RootOrigin]:

@@ -72,6 +72,12 @@ def _is_within_a_day() -> bool:
     return True
 
 
+def wall_now(zone: tzinfo) -> datetime:
+    """Return the local clock time now, without a zone."""
+    # The zone of this machine needs no conversion, which takes thirty times as long.
+    return datetime.now(None if isinstance(zone, LocalZone) else zone).replace(tzinfo=None)
+
+
 def wall_s(unix_ns: int, zone: tzinfo) -> int:
     """Convert Unix time in ns to seconds since 1970 of local clock time, clamped to the range of the calendar."""
     try:

@@ -11,9 +11,8 @@ character or a number: questions in CJK scripts consist of such pairs. Other phr
 import math
 from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain, compress, islice, pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import apsw
 import msgspec
@@ -39,6 +38,7 @@ _LEAST_IDF = 1e-6
 
 _ROW_BITS, _CODE_BITS = 11, 24  # for a row in a batch, and for a word in the codes of a TermReader
 _MOST_WORDS = 200_000  # kept by a TermReader from one batch to the next
+_MOST_PHRASES = 8_192  # whose keys are kept for all of them, in a MB
 # The two lowest bits of a key: the class of the term; 0: another word.
 _CLASS, _DIGITS, _CJK, _PAIR = 3, 1, 2, 3
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # odd, of random bits
@@ -130,6 +130,9 @@ class Hits(msgspec.Struct, frozen=True):
 class TermReader:
     """Splits texts into terms. Keys of terms are 62-bit hashes that are valid in this process only."""
 
+    # The keys of phrases: many questions and synonyms have the same terms.
+    key_of_phrase: ClassVar[dict[str, np.uint64 | None]] = {}
+
     def __init__(self, connection: apsw.Connection) -> None:
         """Use the tokenizer of a connection, which must stay open."""
         self._tokenizer = connection.fts5_tokenizer("porter", ["ascii"])
@@ -139,9 +142,22 @@ class TermReader:
 
     def keys_of(self, phrases: Sequence[str]) -> list[np.uint64 | None]:
         """Return the keys of phrases; None for a phrase that is not a term."""
-        words = [_words(phrase) for phrase in phrases]
-        stems = iter(self._stems(chain.from_iterable(words)))
-        return [_key_of_term(tuple(islice(stems, len(some)))) for some in words]
+        known = TermReader.key_of_phrase
+        unknown = [one for one in phrases if one not in known]
+        if unknown and len(known) > _MOST_PHRASES:
+            # Another one, since other threads may still read this.
+            known = TermReader.key_of_phrase = {}
+            unknown = list(phrases)
+        if unknown:
+            words = [words_of(phrase) for phrase in unknown]
+            stems = iter(self._stems(chain.from_iterable(words)))
+            known.update(
+                {
+                    one: _key_of_term(list(islice(stems, len(some))))
+                    for one, some in zip(unknown, words, strict=True)
+                }
+            )
+        return [known[one] for one in phrases]
 
     def keys_of_words(self, words: Sequence[str]) -> Keys:
         """Return the keys of single words, normalised by fts_text."""
@@ -239,13 +255,7 @@ def _key(stem: str) -> int:
     return (hash(stem) & 0xFFFFFFFFFFFFFFFF) >> 2 << 2 | kind
 
 
-@lru_cache(maxsize=1 << 13)  # many questions and synonyms have the same terms; half a MB
-def _words(phrase: str) -> tuple[str, ...]:
-    return tuple(words_of(phrase))
-
-
-@lru_cache(maxsize=1 << 13)
-def _key_of_term(stems: tuple[str, ...]) -> np.uint64 | None:
+def _key_of_term(stems: Sequence[str]) -> np.uint64 | None:
     """Return the key of a term; None: these words are no term."""
     keys = np.array([_key(one) for one in stems], np.uint64)
     if len(keys) == 2 and _are_pairs(keys[:1], keys[1:]).all():

@@ -3,12 +3,12 @@
 import os
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from memd.runtime.time_zones import LocalZone, replace_unusable_zone, wall_s, zone_of
+from memd.runtime.time_zones import LocalZone, replace_unusable_zone, wall_now, wall_s, zone_of
 
 
 @pytest.fixture
@@ -139,3 +139,18 @@ def test_seconds_are_those_of_the_wall(moment: str, shown: str) -> None:
 def test_a_moment_beyond_all_calendars_is_the_nearest() -> None:
     """A stamp of a file may say anything."""
     assert wall_s(-(2**63) * 10, zone_of("UTC")) < 0 < wall_s(2**63 * 100, zone_of("UTC"))
+
+
+@pytest.mark.parametrize("name", ["", "Asia/Tokyo"])
+def test_it_is_now_what_clocks_on_the_wall_show(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the zone of this machine, and in another one."""
+    monkeypatch.setenv("TZ", "JST-9" if not name else "UTC0")
+    time.tzset()
+    try:
+        told = wall_now(zone_of(name))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    in_tokyo = datetime.now(UTC).replace(tzinfo=None) + timedelta(hours=9)
+    assert told.tzinfo is None
+    assert abs(in_tokyo - told) < timedelta(hours=1)

@@ -647,6 +647,31 @@ async def test_a_segment_has_so_many_rows_that_two_bytes_tell_each(
     assert len(put_together.segments) in {5, 6}
 
 
+async def test_keys_of_phrases_are_kept_until_they_are_too_many(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same phrase has the same key, whichever phrases were asked before and are forgotten by now."""
+    monkeypatch.setattr(TermReader, "key_of_phrase", {})
+    most = shipped("memd.store.postings._MOST_PHRASES")
+    phrases = ["kettle", "kettles", "水壶", "two words", "7 月", "tea", ""]
+    others = [f"word{number}" for number in range(most + 1 - len(phrases))]
+
+    def keys(connection: apsw.Connection) -> list[list[np.uint64 | None]]:
+        reader = TermReader(connection)
+        first = [key for phrase in phrases for key in reader.keys_of([phrase])]
+        reader.keys_of(others)
+        known = reader.keys_of([*phrases[::-1], *phrases])
+        assert len(TermReader.key_of_phrase) == most + 1
+        anew = reader.keys_of([*phrases, "one more"])[:-1]
+        assert len(TermReader.key_of_phrase) == len(phrases) + 1
+        return [first, known[: len(phrases)][::-1], known[len(phrases) :], anew]
+
+    first, *later = await index.database.read(keys)
+    assert later == [first] * 3
+    assert first[0] == first[1]
+    assert [key is None for key in first] == [False, False, False, True, False, False, True]
+
+
 async def test_a_chunk_without_a_word_is_no_holder(index: Index) -> None:
     """It may be all that a segment has: a note whose only line is a rule, after many others."""
     parts = await read_chunks(index, ["a kettle", "---"], 1, merges=False)

@@ -4,12 +4,11 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator
-from datetime import datetime
 from typing import ParamSpec, TypeVar
 
 from memd.domain_types import ChunkId, Kind
 from memd.runtime.threads import beside
-from memd.runtime.time_zones import zone_of
+from memd.runtime.time_zones import wall_now, zone_of
 from memd.search.copies import CopyCandidates, copies_among
 from memd.server.requests.search import dated, search_filter
 from memd.server.scope import AllowedAgent, BadRequest, Caller, DeniedSession
@@ -45,7 +44,7 @@ async def list_files(request: wire.Files, caller: Caller) -> wire.FileList:
         )
     allowed = await _owned(caller, request.agent, request.source)
     zone = zone_of(allowed.agent.settings.timezone)
-    wanted = search_filter(request, datetime.now(zone).replace(tzinfo=None), zone)
+    wanted = search_filter(request, wall_now(zone), zone)
     try:
         after = cursor_place(request.after)
     except ValueError:

@@ -11,7 +11,7 @@ import msgspec
 from memd.backends.backend import BackendAnswer, BackendQuestion
 from memd.domain_types import FoundHit, SearchFilter
 from memd.runtime.profiling import timed_part
-from memd.runtime.time_zones import wall_s, zone_of
+from memd.runtime.time_zones import wall_now, wall_s, zone_of
 from memd.server.request_times import RequestTimes
 from memd.server.scope import AllowedAgent, BadRequest, Caller
 from memd.text.time_phrases import UnknownTime, read_time
@@ -163,7 +163,7 @@ def _wall_time(now: str | None, zone: tzinfo) -> datetime:
         BadRequest: it is neither a day nor a time.
     """
     if now is None:
-        return datetime.now(zone).replace(tzinfo=None)
+        return wall_now(zone)
     try:
         asked_at = datetime.fromisoformat(now)
         if asked_at.tzinfo is not None:
