@@ -286,8 +286,9 @@ def _fallback(fallback: FallbackStatus) -> str:
 
 
 def _vectors(agent: AgentStatus) -> str:
-    if agent.provider == "none" and not agent.vectors.done:
-        return "none: search is by keywords alone"
+    if agent.provider == "none" and agent.vectors.note is None:
+        kept = f", and {agent.vectors.done:,} of an earlier provider are kept" if agent.vectors.done else ""
+        return f"none: search is by keywords alone{kept}"
     return vectors_in_words(agent.vectors)
 
 

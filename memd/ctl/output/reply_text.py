@@ -61,8 +61,11 @@ def answer_notes(found: Found) -> tuple[str, ...]:
 
 
 def total_vectors(report: StatusReport) -> Vectors:
-    """Sum the vectors of all agents; since they share one queue, the longest estimate is that of all."""
-    each = [agent.vectors for agent in report.agents.values()]
+    """Sum the vectors of all agents; since they share one queue, the longest estimate is that of all.
+
+    Those of an agent without a provider are left out: they were made with an earlier one, and none of its searches uses them.
+    """
+    each = [agent.vectors for agent in report.agents.values() if agent.provider != "none"]
     return Vectors(
         done=sum(one.done for one in each),
         waiting=sum(one.waiting for one in each),

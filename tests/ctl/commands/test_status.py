@@ -252,6 +252,12 @@ def test_an_agent_that_just_began_has_no_past() -> None:
     assert "  vectors   0 of 3 done, 3 waiting\n" in third
 
 
+def test_vectors_of_an_earlier_provider_are_not_called_done() -> None:
+    """No search uses them, and what was written since has none."""
+    told = _text(status(agent(provider="none", model="", chunks=13, vectors=Vectors(done=12))))
+    assert "  vectors   none: search is by keywords alone, and 12 of an earlier provider are kept\n" in told
+
+
 def test_the_daemon_is_asked_for_one_agent_or_all(run: Run, address: Path) -> None:
     """JSON gives what it said, with every field."""
     heard: list[Request] = []

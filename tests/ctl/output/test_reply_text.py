@@ -127,6 +127,8 @@ def test_all_agents_wait_in_one_line() -> None:
     )
     assert total_vectors(both) == Vectors(done=11, waiting=22, eta_s=7.0)
     assert total_vectors(status(agent(vectors=Vectors(waiting=2)))).eta_s is None
+    unused = agent(provider="none", vectors=Vectors(done=12))
+    assert total_vectors(status(unused, agent(vectors=Vectors(done=1)))) == Vectors(done=1)
 
 
 @pytest.mark.parametrize(
