@@ -35,11 +35,6 @@ _ANNOUNCED = re.compile(
     rf"(?:(?:^|(?<![\w'’]))(?:{either((*_WORDS.announces, *SECRET_WORDS.context.tells))})(?:[ ](?:now|still|just|again|then|only)){{0,2}}[ ]|[:：]|->|→|=>|[ ]=[ ]|[ ][–—-][ ]|[,，][ ]?)[ ]{{0,2}}[\"'`“‘«„]?\Z",
     re.IGNORECASE,
 )
-# The same for a word that has no number or no sign.
-_SAID = re.compile(
-    rf"(?:(?:^|(?<![\w'’]))(?:{either(_WORDS.says)})(?:[ ](?:now|still|just|again|then|only)){{0,2}}[ ]|[:：]|->|→|[ ]=[ ]|[,，][ ]so[ ])[ ]{{0,2}}[\"'“‘«„]?\Z",
-    re.IGNORECASE,
-)
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“”"}
 _OTHER_NOUN = re.compile(
     rf"(?<![a-z])(?:{either((*SECRET_WORDS.context.others, *SECRET_WORDS.context.networks, *_WORDS.others))})[\"'`]?[ ]?(?:is|was|:|=|called|named)?[ ]?[\"'`“]?\Z",
@@ -130,33 +125,33 @@ def _made_up(text: str, at: int) -> Span | None:
     is_sure, is_loose = cue[0].lower() in _SURE, cue[0].lower() in _LOOSE
     begin = line_start(text, at, _CHARS_BEFORE)
     end = line_end(text, cue.end(), _CHARS_BEHIND)
-    if _OF_CODE.search(text, begin, end) is not None:
-        return None
-    is_of_login = _OF_LOGIN.search(text, begin, end) is not None
+    is_of_login: bool | None = None
     for match in _WORD.finditer(text, begin, end):
         start, stop = match.span("secret")
         said = match["secret"]
-        grade = grade_of(said)
-        if not grade or (start < cue.end() and stop > at):
+        # Cheap checks come first: in a crowd of remarks each word is near many of them.
+        if start < cue.end() and stop > at:
             continue
-        before = text[max(0, start - 40) : start]
+        if _RARE_SIGN.search(said) is None:
+            if is_of_login is None:
+                is_of_login = not is_loose and _OF_LOGIN.search(text, begin, end) is not None
+            if not is_of_login:
+                continue
+        grade = grade_of(said)
         opened = text[start - 1 : start]
         is_quoted = opened in _QUOTES and text[stop : stop + 1] in _QUOTES[opened]
-        if is_quoted and _IS_NAME.match(text, stop + 1) is not None:
-            continue
-        is_told = is_quoted or (_ANNOUNCED if grade == 2 else _SAID).search(before) is not None
-        if _OTHER_NOUN.search(before) or _NO_VALUE.search(before):
-            continue
         # With less than a sign, a capital and a number the remark must be a sure one.
-        if (
-            not is_told
-            or (grade < 2 and not (is_sure and is_quoted))
-            or (_RARE_SIGN.search(said) is None and (is_loose or not is_of_login))
-        ):
+        if not grade or (grade < 2 and not (is_sure and is_quoted)):
             continue
-        if not is_quoted and _GOES_ON.match(text, stop) is not None:
+        before = text[max(0, start - 40) : start]
+        is_told = is_quoted or _ANNOUNCED.search(before) is not None
+        if not is_told or _OTHER_NOUN.search(before) or _NO_VALUE.search(before):
             continue
-        return start, stop
+        # It is the name of something, or the sentence goes on with it.
+        behind = _IS_NAME.match(text, stop + 1) if is_quoted else _GOES_ON.match(text, stop)
+        if behind is not None:
+            continue
+        return (start, stop) if _OF_CODE.search(text, begin, end) is None else None
     return None
 
 

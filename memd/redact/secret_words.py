@@ -182,7 +182,6 @@ class MadeUpWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     loose_cues: tuple[str, ...]
     sure_cues: tuple[str, ...]
     announces: tuple[str, ...]
-    says: tuple[str, ...]
     others: tuple[str, ...]
     things: frozenset[str]
     before_names: tuple[str, ...]

@@ -5,8 +5,9 @@ import binascii
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from itertools import groupby
 
 from memd.redact.rule import Covered, Rule, Span, matching, sought, within_reach
@@ -41,11 +42,17 @@ _HAN_WORDS = re.compile(r"(?:[一-鿿][ 　、，,]{1,2}){11,23}[一-鿿](?![一
 
 
 @cache
-def words_of(language: str) -> frozenset[str]:
-    """Return the BIP-39 list of a language; loaded when first needed."""
+def _numbers_of(language: str) -> Mapping[str, int]:
+    """Return the BIP-39 list of a language, each word with its place in it; loaded when first needed."""
     from mnemonic import Mnemonic  # noqa: PLC0415 - 60 ms, which few texts need
 
-    return frozenset(Mnemonic(language).wordlist)
+    return {word: number for number, word in enumerate(Mnemonic(language).wordlist)}
+
+
+@cache
+def words_of(language: str) -> frozenset[str]:
+    """Return the BIP-39 list of a language; loaded when first needed."""
+    return frozenset(_numbers_of(language))
 
 
 @cache
@@ -55,10 +62,14 @@ def _languages() -> tuple[str, ...]:
     return ("english", *sorted({*Mnemonic.list_languages()} - {"english"}))
 
 
-def _is_valid(phrase: str, language: str) -> bool:
-    from mnemonic import Mnemonic  # noqa: PLC0415 - as above
-
-    return bool(Mnemonic(language).check(phrase))
+def _is_valid(numbers: Sequence[int]) -> bool:
+    """Return whether a phrase of words with these places in their list ends with its checksum (BIP-39)."""
+    bits = 0
+    for number in numbers:
+        bits = bits << 11 | number
+    count = len(numbers) // 3  # bits of the checksum
+    drawn, checksum = bits >> count, bits & (1 << count) - 1
+    return sha256(drawn.to_bytes(4 * count, "big")).digest()[0] >> (8 - count) == checksum
 
 
 def _phrases(text: str, places: Sequence[int], _: Covered) -> Iterator[Span]:
@@ -142,11 +153,12 @@ def _plain(word: re.Match[str]) -> str:
 
 def _valid_part(run: Sequence[re.Match[str]], language: str) -> Span | None:
     """Return the longest valid phrase among consecutive words."""
+    known = _numbers_of(language)
+    numbers = [known[_plain(word)] for word in run]
     for count in _COUNTS:
         for first in range(len(run) - count + 1):
-            some = run[first : first + count]
-            if _is_valid(" ".join(map(_plain, some)), language):
-                return some[0].start(), some[-1].end()
+            if _is_valid(numbers[first : first + count]):
+                return run[first].start(), run[first + count - 1].end()
     return None
 
 

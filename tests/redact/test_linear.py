@@ -212,6 +212,23 @@ def test_work_grows_with_the_length(filler: str, anchor: str) -> None:
     assert hostile.work(redactor, long) < 4.4 * hostile.work(redactor, short)
 
 
+@pytest.mark.parametrize(
+    ("filler", "anchor"),
+    [
+        ("blank", "pass phrase"),  # runs of words that wallets draw from
+        ("without a blank", "got hacked"),  # words with digits near many remarks on passwords
+    ],
+)
+def test_a_crowd_takes_few_calls_a_sign(filler: str, anchor: str) -> None:
+    """Where each word is near many anchors, and may be a part of many phrases: no file is read for each, and little is graded."""
+    redactor = Redactor(Redact())
+    redactor.redact(
+        hostile.repeated(filler, anchor, 1_000)
+    )  # patterns are compiled, and lists are read, on first use
+    text = hostile.repeated(filler, anchor, 4_000, numbered=True)
+    assert hostile.work(redactor, text) < 12 * len(text)
+
+
 def test_what_repeats_itself_takes_hardly_longer_than_a_part_of_it() -> None:
     """Twenty times the text takes far from twenty times as long: most of it is only compared."""
     redactor = Redactor(Redact())
