@@ -90,7 +90,8 @@ def _remove_others(file: Path) -> None:
             for path in file.parent.glob(f".{file.name}-*")
             if path.stat().st_mtime < time.time() - _LEFT_S
         ]
-        for path in [*left, *file.parent.glob(f"*{file.suffix}")]:
+        name, _, _ = file.name.rpartition("-")
+        for path in [*left, *file.parent.glob(f"{name}-*{file.suffix}")]:
             if path != file:
                 path.unlink(missing_ok=True)
 

@@ -94,12 +94,13 @@ def test_the_first_who_needs_it_unpacks_it_for_all(file: Path, monkeypatch: pyte
     for path, ago_s in ((left, hour + 60), (new, hour - 60)):
         path.touch()
         os.utime(path, (time.time() - ago_s,) * 2)
-    other = file.with_name("encoder-1.1.safetensors")
+    other, mine = (file.with_name(f"{name}.safetensors") for name in ("encoder-1.1", "mine"))
+    mine.touch()  # by somebody who keeps other things in that directory, too
     assert weights(PACKAGE, other)[0] == {}  # it is written
     left.touch()
     os.utime(left, (time.time() - hour - 60,) * 2)
     assert weights(PACKAGE, other)[0] == {}  # it is read
-    assert sorted(file.parent.iterdir()) == sorted([new, other])
+    assert sorted(file.parent.iterdir()) == sorted([new, other, mine])
 
 
 @pytest.mark.parametrize("size", [0, 7, 50, 300, 350])
