@@ -630,8 +630,11 @@ class Postings(msgspec.Struct, frozen=True):
         if not len(together.rows):
             return np.zeros(len(self))
         often = together.counts.astype(np.float64)
-        bound = K1 * ((1 - B) + B * self.lengths / average_length)
-        parts = bound[together.rows]
+        # Most questions have far fewer occurrences than there are chunks.
+        is_sparse = len(together.rows) < len(self)
+        lengths = self.lengths.take(together.rows) if is_sparse else self.lengths
+        bound = K1 * ((1 - B) + B * lengths / average_length)
+        parts = bound if is_sparse else bound[together.rows]
         parts += often
         often *= K1 + 1.0
         often /= parts
