@@ -260,8 +260,11 @@ def unchecked(threads: int = 1, state: Path | None = None, *, anew: bool = False
         return SentenceEncoder(*sentence_encoder_file.weights(folder, unpacked, anew=anew))
 
     def encoder_anew() -> SentenceEncoder:
+        nonlocal unpacked
         with _told():
-            return encoder(anew=True)
+            made = encoder(anew=True)
+        unpacked = None  # where it is lost again, as on a disk whose times of files change, it is not written again and again
+        return made
 
     with _told():
         from memd.providers.local.e5_onnx import E5Onnx  # noqa: PLC0415  # onnxruntime is not installed on every platform
