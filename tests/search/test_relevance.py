@@ -139,7 +139,7 @@ async def test_what_is_asked_for_is_found_and_what_is_not_has_no_hit(library: tu
 
 # Among the questions of the clinic: the share of the hits with the answer that may be called weak, and of the questions of
 # each kind that nothing answers the share that has no hit, or weak ones alone.
-WEAK_ANSWERS = 0.041  # 3 of 74: answers in the other language, which without a thesaurus are not found
+WEAK_ANSWERS = 0.042  # 3 of 73: answers in the other language, which without a thesaurus are not found
 CAUGHT = {"unknown": 0.6, "far": 0.8, "unsaid": 0.14}
 
 

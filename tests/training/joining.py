@@ -5,12 +5,14 @@ on two cores go into the vectors of both models.
 
 It begins as the directions in which the joined vectors differ most. Then a question is to be closer to its note than to all others
 of a batch (InfoNCE), and likewise to a longer text that has its note somewhere: else the vectors of long texts, which no question
-was about, are worse than before. The mean of several runs is written.
+was about, are worse than before. In talks it is to be closer to the chunk and to the part that hold the turn which answers it
+than to those of other talks, and to others of its own. The mean of several runs is written.
 """
 
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +23,9 @@ from memd.providers.local.e5_onnx import E5Onnx
 from memd.providers.local.sentence_encoder import SentenceEncoder
 from memd.providers.provider import Vector, Vectors
 from memd.text.tokens import cjk_share
+from tests.training import talks
 from tests.training.pairs import NotePair, for_joining
+from tests.training.talks import Talk
 
 ENCODER_WEIGHT = 0.25  # of the cosine of the second model beside that of the first one, before the training
 EPOCHS = 10
@@ -30,10 +34,26 @@ RATE = 3e-4
 TEMPERATURE = 0.04
 PLAIN_WEIGHT = 0.5  # of questions in the words of their notes, which are the easiest
 SEEDS = (1, 2, 3, 4)  # of the runs
+TALKS = 24  # of a batch
+TALK_WEIGHT = 0.5  # of questions about talks
 LONG = (250, 400, 600, 700)  # characters of a longer text; of one in Chinese half as many
 
 Embed = Callable[[str], tuple[Vector, Vector]]
 """Returns the vectors of a text by both models, each of length 1."""
+
+
+class _Embedded(NamedTuple):
+    """The texts of a talk that are embedded in one way."""
+
+    rows: torch.Tensor  # of the texts
+    holds: torch.Tensor  # (questions, texts), bool: whether the text has the turn that answers
+
+
+class _TalkRows(NamedTuple):
+    """A talk's vectors."""
+
+    questions: torch.Tensor
+    forms: Sequence[tuple[_Embedded, _Embedded]]  # chunks and parts, as transcript and as note
 
 
 def longer(pairs: Sequence[NotePair]) -> list[str]:
@@ -57,21 +77,23 @@ def _is_cjk(text: str) -> bool:
     return cjk_share(text) > 0.2
 
 
-def train(passage: Embed, query: Embed, pairs: Sequence[NotePair]) -> Vectors:
+def train(passage: Embed, query: Embed, pairs: Sequence[NotePair], said: Sequence[Talk]) -> Vectors:
     """Return the matrix, shape (dimensions of both models, 384).
 
     Args:
         passage: Embeds a document.
         query: Embeds a question.
         pairs: The notes and their questions.
+        said: The talks and their questions.
     """
     notes, near, long = (
         _rows(passage, texts)
         for texts in ([one.note for one in pairs], [one.near for one in pairs], longer(pairs))
     )
     questions = [_rows(query, [one.questions[kind] for one in pairs]) for kind in range(3)]
+    asked_of_talks = [_of_talk(passage, query, talk, n) for n, talk in enumerate(said)]
     start = _main_directions(torch.cat([notes, near, *questions]))
-    runs = [_run(seed, start, notes, near, long, questions) for seed in SEEDS]
+    runs = [_run(seed, start, notes, near, long, questions, asked_of_talks) for seed in SEEDS]
     matrix: Vectors = torch.stack(runs).mean(dim=0).numpy()
     weight = np.full(len(matrix), np.sqrt(ENCODER_WEIGHT), np.float32)
     weight[: bundled_model.DIMENSIONS] = 1
@@ -87,6 +109,16 @@ def _rows(embed: Embed, texts: Sequence[str]) -> torch.Tensor:
     return torch.from_numpy(np.stack(rows).astype(np.float32))
 
 
+def _of_talk(passage: Embed, query: Embed, talk: Talk, seed: int) -> _TalkRows:
+    def embedded(texts: Mapping[str, Collection[int]]) -> _Embedded:
+        holds = torch.tensor([[asked.turn in held for held in texts.values()] for asked in talk.asked])
+        return _Embedded(_rows(passage, list(texts)), holds)
+
+    cuts = [talks.as_transcript(talk, seed), talks.as_note(talk, seed)]
+    forms = [(embedded(cut.chunks), embedded(cut.parts)) for cut in cuts]
+    return _TalkRows(_rows(query, [asked.question for asked in talk.asked]), forms)
+
+
 def _main_directions(rows: torch.Tensor) -> torch.Tensor:
     _, directions = torch.linalg.eigh(rows.T @ rows)
     return directions.flip(1)[:, : bundled_model.DIMENSIONS].contiguous()
@@ -99,8 +131,10 @@ def _run(
     near: torch.Tensor,
     long: torch.Tensor,
     questions: Sequence[torch.Tensor],
+    asked_of_talks: Sequence[_TalkRows],
 ) -> torch.Tensor:
     torch.manual_seed(seed)
+    rng = random.Random(seed)
     matrix = start.clone().requires_grad_(True)
     optimizer = torch.optim.Adam([matrix], lr=RATE)
     steps = EPOCHS * (len(notes) // BATCH)
@@ -117,11 +151,28 @@ def _run(
                 asked = functional.normalize(rows[batch] @ matrix, dim=1) / TEMPERATURE
                 loss = loss + weight * functional.cross_entropy(asked @ short.T, own)
                 loss = loss + weight * functional.cross_entropy(asked @ beside.T, own)
+            loss = loss + TALK_WEIGHT * _talk_loss(
+                matrix, rng.sample(asked_of_talks, TALKS), rng.randrange(2)
+            )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             falling.step()
     return matrix.detach()
+
+
+def _talk_loss(matrix: torch.Tensor, some: Sequence[_TalkRows], form: int) -> torch.Tensor:
+    """Return the loss of the questions about some talks: by chunks, and by parts."""
+    asked = functional.normalize(torch.cat([talk.questions for talk in some]) @ matrix, dim=1) / TEMPERATURE
+    loss = torch.zeros(())
+    for way in range(2):
+        embedded = [talk.forms[form][way] for talk in some]
+        rows = functional.normalize(torch.cat([one.rows for one in embedded]) @ matrix, dim=1)
+        holds = torch.block_diag(*(one.holds.float() for one in embedded)).bool()
+        close = asked @ rows.T
+        right = close.masked_fill(~holds, -torch.inf)
+        loss = loss + (close.logsumexp(dim=1) - right.logsumexp(dim=1)).mean()
+    return loss
 
 
 def main() -> None:
@@ -133,6 +184,7 @@ def main() -> None:
         lambda text: (first.passage(text), encoder.vector(text)),
         lambda text: (first.query(text), encoder.vector(text)),
         for_joining(),
+        talks.read(),
     )
     file = bundled_model.beside(bundled_model.JOINING_FILE)
     np.save(file, matrix.astype(np.float16))

@@ -1,5 +1,5 @@
 from tests.recall.pairs import pairs
-from tests.training import languages
+from tests.training import languages, talks
 from tests.training.pairs import FILES, JOINING_FILES, for_joining, read
 
 
@@ -28,3 +28,16 @@ def test_the_same_notes_stand_in_all_languages() -> None:
     found = languages.texts()
     assert len(found) == 8
     assert {len(pairs) for pairs in found.values()} == {12}
+
+
+def test_each_question_about_a_talk_has_a_text_that_holds_its_turn() -> None:
+    """Else it would have no right answer in training, or all texts would be one."""
+    said = talks.read()
+    assert len(said) > 200
+    assert len({talk.turns for talk in said}) == len(said)
+    for n, talk in enumerate(said):
+        assert all(one.question.strip() for one in talk.asked)
+        for cut in (talks.as_transcript(talk, n), talks.as_note(talk, n)):
+            assert len(cut.parts) > 1
+            for texts in (cut.chunks, cut.parts):
+                assert all(any(one.turn in held for held in texts.values()) for one in talk.asked)
