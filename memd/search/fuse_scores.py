@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.chunk.split import Span
-from memd.domain_types import ChunkId, Kind
+from memd.domain_types import ChunkId
 from memd.providers.provider import Calibration
 
 Doubles = NDArray[np.float64]
@@ -23,9 +23,7 @@ WORDS = 0.8
 ALONE = 2.0
 
 # The weight of the best part's cosine; the rest of the weight is on the cosine of the whole chunk.
-PART = 0.65
-# The same in a transcript: what others say before and after a part tells more of it than the rest of a note does.
-PART_OF_TALK = 0.5
+PART = 0.6
 
 # A text in another script than the question's cannot hold its words. Its share of words is raised to the second
 # best share among the ten closest candidates in the question's own script.
@@ -100,8 +98,7 @@ class Candidates(msgspec.Struct, frozen=True):
     @property
     def closeness(self) -> Doubles:
         """The weighted cosine of chunk and best part, one per row; NaN: the chunk has no vector."""
-        part = np.where(self.kinds >= Kind.SESSION, PART_OF_TALK, PART)
-        return np.where(np.isnan(self.part), self.cosine, (1 - part) * self.cosine + part * self.part)
+        return np.where(np.isnan(self.part), self.cosine, (1 - PART) * self.cosine + PART * self.part)
 
 
 class Scored(msgspec.Struct, frozen=True, gc=False):

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from memd.search.fuse_scores import PART, PART_OF_TALK
+from memd.search.fuse_scores import PART
 from memd.server.acceptor import AdmissionPolicy
 from memd.server.connection import ConnectionLimits
 from memd.server.requests.get import LEAST_CHARS
@@ -166,9 +166,6 @@ def test_examples_are_a_conversation() -> None:
 
 def test_the_page_tells_the_weights_of_a_part() -> None:
     """They are in no message: a reader computes the closeness of a candidate by them."""
-    told = re.search(
-        r"Its closeness is (\.\d+) x `cosine` \+ (\.\d+) x `part` \(half of each in a transcript\)", PAGE
-    )
+    told = re.search(r"Its closeness is (\.\d+) x `cosine` \+ (\.\d+) x `part`", PAGE)
     assert told is not None
     assert (1 - float(told[1]), float(told[2])) == pytest.approx((PART, PART))
-    assert PART_OF_TALK == 1 / 2
