@@ -1,7 +1,7 @@
 """Normalises a text to the form that a reader or a decoder sees.
 
-Full-width letters and digits become ASCII, and blanks of any width become spaces; invisible characters and terminal colours
-are removed. Percent-encoding, JSON escapes, HTML entities and base64 are decoded.
+Full-width letters, and digits of other scripts, become ASCII, and blanks of any width become spaces; invisible characters and
+terminal colours are removed. Percent-encoding, JSON escapes, HTML entities and base64 are decoded.
 """
 
 import base64
@@ -26,9 +26,15 @@ _HIDDEN = (
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f\U000e0100-\U000e01ef"
 )
 _BLANKS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"  # category Zs
+# The first digits, 0, of scripts whose digits people write in text; nine more follow each. Mathematical digits are chosen for looks.
+_ZEROS_OF_FIRST_PLANE = "٠۰߀०০੦૦୦௦౦೦൦๐໐༠၀០᠐"
+_ZEROS = f"{_ZEROS_OF_FIRST_PLANE}\U0001d7ce\U0001d7d8\U0001d7e2\U0001d7ec\U0001d7f6"
+_OTHER_DIGITS = {ord(zero) + n: str(n) for zero in _ZEROS for n in range(10)}
+_OTHER_DIGIT = re.compile(f"[{''.join(map(chr, _OTHER_DIGITS))}]")
+_DIGITS_OF_FIRST_PLANE = "".join(f"{zero}-{chr(ord(zero) + 9)}" for zero in _ZEROS_OF_FIRST_PLANE)
 # Beyond the first plane, two ranges contain all of them, and no emoji. Characters in between cost one more search only.
 _ODD = re.compile(
-    f"[\x1b{_BLANKS}{_HIDDEN_OF_FIRST_PLANE}０-９Ａ-Ｚａ-ｚ\U000110bd-\U0001d17a\U000e0001-\U000e01ef]"
+    f"[\x1b{_BLANKS}{_HIDDEN_OF_FIRST_PLANE}０-９Ａ-Ｚａ-ｚ{_DIGITS_OF_FIRST_PLANE}\U000110bd-\U0001d7ff\U000e0001-\U000e01ef]"
 )
 _GONE = re.compile(rf"[{_HIDDEN}]|\x1b\[[0-9;?]{{0,20}}[A-Za-z]")
 _MAY_BE_GONE = re.compile(rf"[{_HIDDEN}\x1b]")  # one class of characters is searched for fastest
@@ -140,6 +146,8 @@ def folded(text: str) -> NormalisedText:
     # Text has few of them: to look for each takes less than half of the time of str.translate.
     for wide, narrow in _PLAIN.items():
         plain = plain.replace(wide, narrow)
+    if _OTHER_DIGIT.search(plain) is not None:
+        plain = plain.translate(_OTHER_DIGITS)
     if _MAY_BE_GONE.search(plain) is None:
         return NormalisedText(plain)
     pieces: list[str] = []

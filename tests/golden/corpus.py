@@ -219,5 +219,6 @@ def secrets() -> Mapping[str, str]:
         + "x" * 36,
         "words that are spelled out": "密码 jintianyehenkaixin\nпароль: сосна1987\nthe pw is still marmalade, all lower case",
         "a clause of its own": "the key hangs in a box by the shed, code 2791, pull hard",
+        "digits of another script": "رمز الدخول: ٤٧١٩",
         "codes of one form": "recovery codes, printed today:\n4f1c0-b7e9a\n42d0e-8c55a",
     }

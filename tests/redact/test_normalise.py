@@ -20,11 +20,21 @@ from tests.bounds import shipped
         ("pass\u200bword\ufeff:\u00a0x", "password: x"),
         ("\u200b\u200b", ""),
         ("pass\u2066word\ufe0f\u202f:\u3000x", "password : x"),
+        ("٠١٢٣٤٥٦٧٨٩ ۰۱۲۳۴۵۶۷۸۹ ०१२३४५६७८९ ๐๑๒๓๔๕๖๗๘๙", "0123456789 0123456789 0123456789 0123456789"),
+        ("𝟎𝟗 𝟘𝟡 𝟢𝟫 𝟬𝟵 𝟶𝟿 ②Ⅳ½", "09 09 09 09 09 ②Ⅳ½"),
     ],
 )
 def test_a_text_is_folded(text: str, plain: str) -> None:
     """Letters and digits only; punctuation stays as it is."""
     assert folded(text).text == plain
+
+
+def test_a_digit_of_another_script_becomes_the_one_of_its_value() -> None:
+    """Whatever is changed into a digit is one, as Unicode has it."""
+    signs = [chr(code) for code in range(sys.maxunicode + 1)]
+    changed = {sign: plain for sign in signs if (plain := folded(sign).text) != sign and plain.isdecimal()}
+    assert len(changed) > 200
+    assert changed == {sign: str(unicodedata.decimal(sign)) for sign in changed}
 
 
 def test_every_sign_without_a_width_is_left_out_and_every_blank_is_one() -> None:
