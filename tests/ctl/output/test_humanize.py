@@ -104,8 +104,10 @@ def test_what_commands_a_terminal_is_spelled_out(text: str, said: str) -> None:
 
 
 def test_a_text_of_several_lines_fits_in_one() -> None:
-    """Empty lines are left out."""
+    """Empty lines are left out, and full stops before a semicolon."""
     assert humanize.one_line("first\n\n  second \n") == "first; second"
+    assert humanize.one_line("No key is set.\nSet one.\n") == "No key is set; Set one."
+    assert humanize.one_line(" \n") == ""
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_a_broken_file_of_training_is_told(
         file.write_bytes(content)
     monkeypatch.setattr(bundled_model, name, str(file))
     with pytest.raises(
-        bundled_model.ModelMissing, match=r"cannot be loaded .*--force-reinstall .*memd-daemon"
+        bundled_model.ModelMissing, match=r"cannot be loaded .*--force-reinstall .*install memd anew"
     ):
         bundled_model.load()
 
