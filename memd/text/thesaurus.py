@@ -4,6 +4,7 @@ Written for memd. A line of thesaurus.txt is one meaning: its Chinese words, a b
 word of several meanings stands in several lines.
 """
 
+import errno
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
@@ -69,8 +70,14 @@ def plain(word: str) -> str:
 
 @cache
 def thesaurus() -> Thesaurus:
-    """Return the thesaurus; it is read when it is first needed, in 28 ms."""
+    """Return the thesaurus; it is read when it is first needed, in 28 ms.
+
+    Raises:
+        OSError: it cannot be read, or is cut off.
+    """
     text = FILE.read_bytes()
+    if not text.endswith(b"\n"):
+        raise OSError(errno.EIO, "the file is cut off", str(FILE))
     hashes: list[int] = []
     lines: list[int] = []
     begin = 0
@@ -84,14 +91,14 @@ def thesaurus() -> Thesaurus:
 
 
 def unreadable() -> str | None:
-    """Return why the thesaurus cannot be read now, and how to mend it; None: it can be read, or has been. It opens the file."""
+    """Return why the thesaurus cannot be read now, and how to mend it; None: it can be read, or has been. It reads the file."""
     if thesaurus.cache_info().currsize:
         return None
     try:
-        with FILE.open("rb"):
-            return None
+        thesaurus()
     except OSError as failure:
         return why_unreadable(failure)
+    return None
 
 
 def why_unreadable(failure: OSError) -> str:

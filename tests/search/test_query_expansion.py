@@ -221,16 +221,24 @@ async def test_without_its_file_a_search_goes_on_without_synonyms(
         return trace.alternatives
 
     parts: list[list[str]] = []
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "cut.txt").write_text("房东|landlord\n电")
 
     thesaurus.cache_clear()
     with monkeypatch.context() as patched, capture_logs() as logged:
-        patched.setattr("memd.text.thesaurus.FILE", tmp_path / "missing.txt")
-        assert not await alternatives()
-        assert not await alternatives()
+        for name in ("missing.txt", "missing.txt", "empty.txt", "cut.txt"):
+            patched.setattr("memd.text.thesaurus.FILE", tmp_path / name)
+            assert not await alternatives()
     assert await alternatives()
-    assert parts == [["synonyms"], ["synonyms"], []]
-    (told,) = [one for one in logged if one["event"] == "search.no_synonyms"]
-    assert "missing.txt" in told["reason"]
+    assert parts == [["synonyms"]] * 4 + [[]]
+    told = [one["reason"] for one in logged if one["event"] == "search.no_synonyms"]
+    assert [
+        name for reason in told for name in ("missing.txt", "empty.txt", "cut.txt") if name in reason
+    ] == [
+        "missing.txt",
+        "empty.txt",
+        "cut.txt",
+    ]
     await index.close()
 
 
