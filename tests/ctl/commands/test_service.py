@@ -84,6 +84,8 @@ def test_what_kills_it_is_made_good(user: UserManager) -> None:
     drop_in.parent.mkdir(parents=True)
     drop_in.write_text("[Service]\nWatchdogSec=4\nRestartSec=100ms\n", encoding="utf-8")
     pid = user.data("service", "install")["pid"]
+    # Once its notes are indexed: of a daemon that starts for the first time, they may be in no search yet.
+    until(lambda: user.shown("memd.service", "StatusText") == "ready", 30)
     assert user.run("kill", "-KILL", str(pid)).code == 0
     assert user.ctl("search", "postgresql").out.startswith("MEMORY.md:1-1  ")
     pid = user.data("service", "status")["pid"]
