@@ -32,7 +32,7 @@ from memd.backends.qmd.hits import (
 )
 from memd.backends.qmd.installation import QmdPlaces, find_program, prepare, qmd_environ
 from memd.backends.qmd.parse import QmdEntry
-from memd.backends.qmd.process import CollectionMissing, QmdFailed, QmdUnavailable, UnknownOption
+from memd.backends.qmd.process import CollectionMissing, QmdFailed, QmdTimedOut, QmdUnavailable, UnknownOption
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.updater import QmdUpdater, mode_of
 from memd.domain_types import DegradedPart, FallbackUse, FoundHit
@@ -421,8 +421,14 @@ def _share(query: Query, text: str) -> float:
 
 
 async def _version(runner: Runner) -> Version | None:
-    """Return the version of qmd; None if it does not say, as old ones."""
+    """Return the version of qmd; None if it does not say, as old ones.
+
+    Raises:
+        QmdTimedOut: it did not answer in time, as on a busy machine: a new one would be used like an old one from then on.
+    """
     try:
         return parse.version(await runner.ask(commands.VERSION, timeout_s=PROBE_S))
+    except QmdTimedOut:
+        raise
     except QmdFailed:
         return None

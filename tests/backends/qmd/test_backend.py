@@ -563,6 +563,17 @@ async def test_an_old_qmd_that_tells_no_version_is_used(tmp_path: Path, standin:
         assert await bench.found("heron") == ["memory/birds.md"]
 
 
+async def test_a_qmd_that_is_too_slow_to_tell_its_version_is_not_taken_for_an_old_one(
+    tmp_path: Path, standin: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried again later, like one that does not answer at all."""
+    monkeypatch.setattr("memd.backends.qmd.backend.PROBE_S", 2.0)
+    standin.play("--version", hangs())
+    with pytest.raises(QmdUnavailable, match="did not end within 2 s"):
+        async with serving(tmp_path, standin.program, notes=NOTES):
+            pass
+
+
 @pytest.mark.long
 async def test_many_searches_at_once_are_all_answered(tmp_path: Path, standin: Standin) -> None:
     """A few at a time; waiting for one's turn is not hanging."""
