@@ -357,9 +357,9 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class Explanation(WireMessage, frozen=True):
     """The reply to Explain.
 
-    The score of a candidate is tanh(meaning + by_words). Its closeness is .35 x cosine + .65 x part (half of
-    each in a transcript), or its cosine if it has no part, or assumed_cosine if it has no cosine. meaning is vector_share x (closeness -
-    background - a) / (b - a), at least 0, with [a, b] = calibration. by_words is text_share x share_weight x share; to
+    The score of a candidate is tanh(meaning + by_words). Its closeness is .4 x cosine + .6 x part, or its
+    cosine if it has no part, or assumed_cosine if it has no cosine. meaning is vector_share x (closeness - background - a) /
+    (b - a), at least 0, with [a, b] = calibration. by_words is text_share x share_weight x share; to
     share is added (1 - foreign) x synonyms_weight x alternatives and, if it is more than 0, foreign x (the lesser of 1 and
     share_taken + translations_weight x expanded, less share). Both are multiplied by time_factor. min_score cuts candidates
     with a lower score.

@@ -166,6 +166,8 @@ def test_examples_are_a_conversation() -> None:
 
 def test_the_page_tells_the_weights_of_a_part() -> None:
     """They are in no message: a reader computes the closeness of a candidate by them."""
-    told = re.search(r"Its closeness is (\.\d+) x `cosine` \+ (\.\d+) x `part`", PAGE)
-    assert told is not None
-    assert (1 - float(told[1]), float(told[2])) == pytest.approx((PART, PART))
+    assert messages.Explanation.__doc__ is not None
+    for text in (PAGE, messages.Explanation.__doc__):
+        told = re.search(r"Its closeness is (\.\d+) x `?cosine`? \+ (\.\d+) x `?part`?", text)
+        assert told is not None
+        assert (1 - float(told[1]), float(told[2])) == pytest.approx((PART, PART))
