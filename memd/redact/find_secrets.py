@@ -14,7 +14,18 @@ from memd.redact import (
     token_formats,
     vendor_keys,
 )
-from memd.redact.rule import DIGIT, EDGE, GOES_ON, Covered, Nearby, Runs, SecretSpan, Span, runs_of
+from memd.redact.rule import (
+    DIGIT,
+    EDGE,
+    GOES_ON,
+    Covered,
+    Nearby,
+    Runs,
+    SecretSpan,
+    Span,
+    in_lower_case,
+    runs_of,
+)
 from memd.redact.rule_set import (
     ANCHORS,
     NO_RULE,
@@ -236,7 +247,7 @@ def _unread(places: Sequence[int], text: str) -> list[int]:
 
 def _lowered(text: str) -> str:
     """Return the text in lower case with unchanged offsets, and with marks blanked out."""
-    lowered = text.replace("İ", "i").lower()  # the only capital letter whose lower case has two characters
+    lowered = in_lower_case(text)
     if "[redacted:" in lowered:
         lowered = _LOW_MARK.sub(lambda mark: "\0" * len(mark[0]), lowered)
     return lowered

@@ -4,7 +4,7 @@ import re
 import string
 
 from memd.redact import randomness, secret_candidates, secret_values
-from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, stem
+from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, in_lower_case, stem
 from memd.redact.secret_values import Strength
 from memd.redact.secret_words import SECRET_WORDS, CodeWord, either
 
@@ -62,7 +62,7 @@ _CODE_VALUE = re.compile(r"[A-Za-z0-9]{4,8}", re.ASCII)
 
 def _behind_anchor(text: str, at: int, anchors: tuple[str, ...]) -> int:
     """Return where the first of the anchors that is at a place, in any case, ends."""
-    written = text[at : at + max(map(len, anchors))].replace("İ", "i").lower()
+    written = in_lower_case(text[at : at + max(map(len, anchors))])
     return at + next((len(anchor) for anchor in anchors if written.startswith(anchor)), 0)
 
 

@@ -248,6 +248,11 @@ def sought(
     return walk
 
 
+def in_lower_case(text: str) -> str:
+    """Return a text in lower case, with unchanged offsets."""
+    return text.replace("İ", "i").lower()  # the only capital letter whose lower case has two characters
+
+
 def line_start(text: str, at: int, most: int) -> int:
     """Return where the line of a place begins, at most so many characters before the place."""
     left = max(0, at - most)

@@ -16,7 +16,7 @@ from itertools import chain, islice
 import msgspec
 
 from memd.redact import secret_candidates
-from memd.redact.rule import LEAD_IN, Covered, Rule, Span, Walk, stem
+from memd.redact.rule import LEAD_IN, Covered, Rule, Span, Walk, in_lower_case, stem
 from memd.redact.secret_candidates import SecretCandidate
 from memd.redact.secret_words import SECRET_WORDS, either
 
@@ -365,7 +365,7 @@ class Matches:
             till = end + _AHEAD
             piece = self._text[self._till : till + _MATCH]
             if self._lowered:
-                piece = piece.replace("İ", "i").lower()
+                piece = in_lower_case(piece)
             starts = [self._till + match.start() for match in self._pattern.finditer(piece)]
             self._starts += starts[: bisect_left(starts, till)]
             self._till = till
