@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -20,7 +21,7 @@ class AskedTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     turn: int
     question: str
-    kind: str  # of NotePair's questions
+    kind: Literal["para", "cross", "plain"]  # see NotePair
 
 
 class Talk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
