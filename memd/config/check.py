@@ -133,7 +133,7 @@ def _publish_disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key,
     if not publish.to or not publish.dsn_file:
         yield (
             (("publish", "to"), ("publish",)),
-            f"to must name a server, a table [shared.{publish.to or 'team'}]",
+            f"to must name a server, a table [shared.{publish.to if _AGENT_ID.fullmatch(publish.to) else 'team'}]",
         )
     if not MEMORY_NAME.fullmatch(publish.memory):
         yield (
@@ -299,7 +299,7 @@ def _value_problems(given: Any, kind: Any, at: Key) -> Iterator[ConfigProblem]:
             fault = _path_fault(given)
             if fault:
                 yield ConfigProblem(at, f"{dotted(at)} {fault}")
-        case inspect.StrType() if at[-1] == "api_key_file" and given and _path_fault(given):
+        case inspect.StrType() if at[-1] in {"api_key_file", "dsn_file"} and given and _path_fault(given):
             yield ConfigProblem(at, f"{dotted(at)} {_path_fault(given)}")
         case _:
             try:
@@ -333,6 +333,8 @@ def _path_fault(given: Any) -> str | None:
         return "must be a path; it is empty"
     if "\0" in given:
         return "must be a path; it holds a NUL character"
+    if check_embedding.is_address(given):
+        return "must be a path on this machine, not an address"
     if given.startswith("~") and given[1:2] not in {"", "/"}:
         return "must begin with ~/ or / or a name: homes of other users are not looked up"
     if given.startswith("$"):
@@ -428,7 +430,7 @@ def _shown(given: Any) -> str:
         case bool():
             return str(given).lower()
         case str():
-            return _quoted(given)
+            return "a key or an address" if check_embedding.may_be_secret(given) else _quoted(given)
         case datetime() | date() | time():
             return f"the time {given.isoformat()}"
         case int() | float():

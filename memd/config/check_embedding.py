@@ -16,6 +16,8 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME_OF_VARIABLE = re.compile(r"\$.*|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 # The prefixes of keys of OpenAI, Voyage, Google and some others.
 _KEY = re.compile(r"(?:sk|pa|gsk|hf|xai)[-_]|AIza|Bearer\b", re.IGNORECASE)
+# An address with a user or a password, or a connection string of PostgreSQL with a password.
+_PASSWORD = re.compile(r"://[^/]*@|\bpassword\s*=", re.IGNORECASE)
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _NOT_OURS = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection"})
 
@@ -184,6 +186,16 @@ def _unused(settings: AgentSettings) -> Iterator[Complaint]:
 
 def _is_sendable(text: str) -> bool:
     return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
+def may_be_secret(text: str) -> bool:
+    """Return whether a text may be a key, or an address with a password."""
+    return _KEY.match(text) is not None or _PASSWORD.search(text) is not None
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is an address or a connection string, and no path."""
+    return "://" in text or _PASSWORD.search(text) is not None
 
 
 _NEAR = (".local", ".lan", ".internal", ".localhost", ".home.arpa", ".ts.net")

@@ -166,6 +166,12 @@ def test_a_key_with_its_default_is_accepted(text: str) -> None:
         "agents.main.remote.headers = 'sk-very-secret'",
         "agents.main.remote.headers = ['sk-very-secret']",
         "agents.main.remote.headers.authorization = 987654321012345678",
+        "agents.main.provider = 'sk-very-secret'",
+        "agents.main.include = ['postgresql://ann:very-secret@db/memd']",
+        "agents.main.include = ['host=db password=very-secret']",
+        "shared.team.dsn_file = 'postgresql://ann:very-secret@db/memd'",
+        "shared.team.dsn_file = 'host=db password=very-secret'",
+        "agents.main.publish.dsn_file = 'postgresql://ann:very-secret@db/memd'",
     ],
 )
 def test_a_secret_is_not_repeated(text: str) -> None:
@@ -188,6 +194,7 @@ def test_a_secret_is_not_repeated(text: str) -> None:
         ("agents.main.remote.headers.x = 1", "agents.main.remote.headers.x must be text in quotes"),
         ("agents.main.remote.api_key_file = '~bob/key'",
          "agents.main.remote.api_key_file must begin with ~/ or / or a name: homes of other users are not looked up"),
+        ("shared.team.dsn_file = 'postgresql://db/memd'", "shared.team.dsn_file must be a path on this machine, not an address"),
         ("agents.main.remote.api_key_file = 1", "agents.main.remote.api_key_file must be a path in quotes, not 1"),
         ("agents.main.remote.batch.poll_interval_ms = 1",
          "agents.main.remote.batch.poll_interval_ms must be a whole number from 100 to 3600000, not 1"),

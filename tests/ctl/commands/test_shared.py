@@ -100,6 +100,10 @@ def test_init_on_the_machine_that_publishes(run: Run, home: Path, admin_file: Pa
         ('publish = { to = "team", memory = "../x" }\nredact = { mode = "all" }', "memory must be a name"),
         ('publish = { memory = "a" }\nredact = { mode = "all" }', "to must name a server"),
         (
+            'publish = { to = "postgresql://a:b@db/memd", memory = "a" }\nredact = { mode = "all" }',
+            "to must name a server, a table [shared.team]",
+        ),
+        (
             'publish = { to = "team", memory = "a", sources = ["sessions"] }\nredact = { mode = "all" }',
             "must be among the sources of this agent, which lack sessions",
         ),
