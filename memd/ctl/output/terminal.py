@@ -50,12 +50,15 @@ def plain_values(value: object) -> Any:
     """Convert structs, and containers of them, to dicts, lists and scalars.
 
     The protocol's structs omit default values when they are encoded. JSON output includes all fields, so that filters find them.
+    A byte that is not UTF-8, as a path may have, is written as an escape sequence.
     """
     match value:
+        case str():
+            return value.encode(errors="backslashreplace").decode()
         case msgspec.Struct():
             return {name: plain_values(getattr(value, name)) for name in value.__struct_fields__}
         case dict():
-            return {str(name): plain_values(member) for name, member in value.items()}
+            return {plain_values(str(name)): plain_values(member) for name, member in value.items()}
         case list() | tuple():
             return [plain_values(member) for member in value]
         case _:
@@ -139,7 +142,7 @@ class Screen:
     def finish(self, outcome: Outcome) -> int:
         """Print the outcome as text or as JSON; return the exit status."""
         if self.json:
-            self._document({"ok": True, "data": plain_values(outcome.data)})
+            self._document({"ok": True, "data": outcome.data})
         elif outcome.text:
             self.say(outcome.text)
         for note in outcome.notes:
@@ -165,7 +168,7 @@ class Screen:
         os.close(nowhere)
 
     def _document(self, value: object) -> None:
-        self.copy(msgspec.json.encode(value) + b"\n")
+        self.copy(msgspec.json.encode(plain_values(value)) + b"\n")
 
 
 def process_screen(*, wants_color: bool, json: bool) -> Screen:

@@ -161,6 +161,19 @@ def test_json_is_one_document() -> None:
     assert data["data"]["hits"][0]["citation"] is None
 
 
+def test_json_has_an_escape_sequence_for_what_is_not_unicode() -> None:
+    """As text has: a path may hold any byte, and no command fails for that."""
+    out, err = _Stream(), _Stream()
+    screen = _screen(out, err, as_json=True)
+    assert screen.finish(Outcome({"/a\udcff": ["/b\udcff"]})) == 0
+    assert screen.fail(Failed("not_found", "/c\udcff is not there.", None, exit_code=3)) == 3
+    written = out.buffer
+    assert isinstance(written, io.BytesIO)
+    done, failed = map(json.loads, written.getvalue().splitlines())
+    assert done["data"] == {"/a\\udcff": ["/b\\udcff"]}
+    assert failed["error"]["message"] == "/c\\udcff is not there."
+
+
 @pytest.mark.parametrize("hint", [None, "Start it."])
 def test_a_failure_is_told_in_the_form_that_was_asked_for(hint: str | None) -> None:
     """For people on stderr, for programs as the one document on stdout."""
