@@ -12,7 +12,7 @@ import msgspec
 from memd import VERSION
 from memd.config.settings import AgentSettings, Config
 from memd.ctl.doctor import agents, daemon, finding, installation, service, shared, socket, state, system
-from memd.ctl.doctor.finding import DoctorContext, Finding, failed, unchecked
+from memd.ctl.doctor.finding import DoctorContext, Finding, unchecked
 from memd.ctl.failures import ERROR, UsageError
 from memd.ctl.invocation import Invocation
 from memd.ctl.output.terminal import Outcome
@@ -181,7 +181,7 @@ def _check_state(seen: _Seen, context: DoctorContext) -> list[Finding]:
     findings = state.check_state(found, result.first(Disk), context)
     cache = stores.first(Cache)
     if cache is None:
-        return [*findings, _stopped("state.embeddings", stores, context)]
+        return [*findings, state.unseen("state.embeddings", stores, context)]
     return [*findings, *state.check_cache(cache, context, is_ours=found.owner == context.uid)]
 
 
@@ -237,26 +237,17 @@ def _check_agents(seen: _Seen, context: DoctorContext) -> list[Finding]:
                 at = (settings[name].workspace, *looked.of(Path))[-1]
                 findings += agents.report_hanging(name, at, context, looked.reason or "")
             else:
-                findings.append(_stopped(f"agents.{name}.notes", looked, context))
+                findings.append(state.unseen(f"agents.{name}.notes", looked, context))
         findings += [one for one in apart if one.name.split(".")[1] == name]
         if name in indexes:
             findings += state.check_store(
                 indexes[name], context, is_ours=is_ours, knows_config=config is not None
             )
         elif name in settings and directory is not None:
-            findings.append(_stopped(f"agents.{name}.index", stores, context))
+            findings.append(state.unseen(f"agents.{name}.index", stores, context))
         elif name in settings:
             findings.append(unchecked(f"agents.{name}.index", "the state directory is out of reach"))
     return findings
-
-
-def _stopped(name: str, result: ProbeResult, context: DoctorContext) -> Finding:
-    """Return the finding for something that could not be inspected, since the probe ended early."""
-    return failed(
-        name,
-        f"looking at it {result.reason or 'found nothing'}",
-        f"See whether the disk answers: ls {context.places.state}; or allow more time with --timeout 60.",
-    )
 
 
 def _of_agent(findings: Sequence[Finding], agent: str) -> list[Finding]:

@@ -8,7 +8,7 @@ import msgspec
 
 from memd.config.load import ConfigError, load, location
 from memd.config.settings import Config
-from memd.ctl.doctor.finding import DoctorContext, Finding, failed, passed, unchecked
+from memd.ctl.doctor.finding import DoctorContext, Finding, failed, passed, quoted, unchecked
 from memd.ctl.output.humanize import counted, duration
 from memd.inspection.probe import ModelSelftest, ProbeResult, SqliteFacts
 
@@ -87,7 +87,9 @@ def check_sqlite(answer: ProbeResult, context: DoctorContext) -> list[Finding]:
     engine = answer.first(SqliteFacts)
     if engine is None:
         finding = failed(
-            names[0], f"SQLite {answer.reason or 'gave no answer'}", context.reinstall("apsw", "sqlite-vec")
+            names[0],
+            f"SQLite {answer.reason or 'gave no answer'}",
+            _BUSY if answer.timed_out else context.reinstall("apsw", "sqlite-vec"),
         )
         return [finding, *(unchecked(name, "SQLite cannot be tried") for name in names[1:])]
     keywords = (
@@ -186,7 +188,7 @@ def check_configuration(result: ProbeResult, context: DoctorContext) -> Finding:
         return failed(
             NAME,
             f"{name} cannot be read: the disk {result.reason}",
-            f"Mount the file system again (`df {file.parent}` hangs as well), or name another file with --config.",
+            f"Mount the file system again (`df {quoted(file.parent)}` hangs as well), or name another file with --config.",
         )
     return failed(
         NAME, f"{name}: {result.reason}" if error is None else str(error), _configuration_fix(file, context)

@@ -10,7 +10,7 @@ import msgspec
 
 from memd.ctl.doctor.finding import DoctorContext, Finding, failed, name_of, passed, quoted, unchecked
 from memd.ctl.output.humanize import counted, one_line, size, visible
-from memd.inspection.probe import Cache, Disk, Store
+from memd.inspection.probe import Cache, Disk, ProbeResult, Store
 
 _SPARE_BYTES = 64 << 20  # the size that a WAL may reach between two checkpoints
 _LONG_LOG_BYTES = 100 << 20
@@ -74,6 +74,16 @@ def check_state(state: StateDirectory, disk: Disk | None, context: DoctorContext
         _temporary(state),
         *([_log(state, context)] if state.exists else []),
     ]
+
+
+def unseen(name: str, result: ProbeResult, context: DoctorContext) -> Finding:
+    """Return the finding for something that could not be inspected, since the probe ended early."""
+    return failed(
+        name,
+        f"looking at it {result.reason or 'found nothing'}",
+        f"See whether the disk answers (ls {quoted(context.places.state)}) and what keeps the processor busy (top); "
+        "or allow more time with --timeout 60.",
+    )
 
 
 def unreachable(reason: str, context: DoctorContext) -> Finding:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from memd.config.load import ConfigError
-from memd.ctl.doctor import installation
+from memd.ctl.doctor import installation, state
 from memd.ctl.doctor.finding import Finding
 from memd.ctl.doctor.installation import Platform, check_model, check_platform, check_sqlite, check_versions
 from memd.inspection.probe import ModelSelftest, ProbeResult, SqliteFacts
@@ -133,6 +133,13 @@ def test_a_model_that_does_not_answer_in_time_is_not_called_unfit() -> None:
     assert "cannot run it" in check_model(ProbeResult((), "was ended by SIGILL")).fix
 
 
+def test_sqlite_that_does_not_answer_in_time_is_not_to_be_installed_again() -> None:
+    """On a busy machine, it is sound."""
+    late = ProbeResult((), "gave no answer within 10 s", timed_out=True)
+    assert "processor busy" in check_sqlite(late, CONTEXT)[0].fix
+    assert "force-reinstall" in check_sqlite(ProbeResult((), "was ended by SIGSEGV"), CONTEXT)[0].fix
+
+
 def _found(home: Path, file: Path | None) -> Finding:
     places = msgspec.structs.replace(CONTEXT.places, home=home, config=file)
     context = msgspec.structs.replace(CONTEXT, places=places)
@@ -188,6 +195,17 @@ def test_a_file_that_cannot_be_read_is_told(result: ProbeResult, says: str) -> N
     finding = installation.check_configuration(result, CONTEXT)
     assert not sound(finding)
     assert says in finding.detail
+
+
+def test_a_command_to_copy_quotes_a_path_with_a_blank(tmp_path: Path) -> None:
+    """Of a configuration and of a state directory that do not answer."""
+    places = msgspec.structs.replace(
+        CONTEXT.places, config=tmp_path / "my files/c.toml", state=Path("/my state")
+    )
+    context = msgspec.structs.replace(CONTEXT, places=places)
+    late = ProbeResult((), "gave no answer within 5 s", timed_out=True)
+    assert f"df '{tmp_path}/my files'" in installation.check_configuration(late, context).fix
+    assert "(ls '/my state')" in state.unseen("state.embeddings", late, context).fix
 
 
 @pytest.mark.parametrize(
