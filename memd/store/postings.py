@@ -152,10 +152,7 @@ class TermReader:
             words = [words_of(phrase) for phrase in unknown]
             stems = iter(self._stems(chain.from_iterable(words)))
             known.update(
-                {
-                    one: _key_of_term(list(islice(stems, len(some))))
-                    for one, some in zip(unknown, words, strict=True)
-                }
+                zip(unknown, _keys_of_terms([list(islice(stems, len(some))) for some in words]), strict=True)
             )
         return [known[one] for one in phrases]
 
@@ -255,12 +252,16 @@ def _key(stem: str) -> int:
     return (hash(stem) & 0xFFFFFFFFFFFFFFFF) >> 2 << 2 | kind
 
 
-def _key_of_term(stems: Sequence[str]) -> np.uint64 | None:
-    """Return the key of a term; None: these words are no term."""
-    keys = np.array([_key(one) for one in stems], np.uint64)
-    if len(keys) == 2 and _are_pairs(keys[:1], keys[1:]).all():
-        keys = _paired(keys[:1], keys[1:])
-    return keys[0] if len(keys) == 1 else None
+def _keys_of_terms(terms: Sequence[Sequence[str]]) -> list[np.uint64 | None]:
+    """Return the keys of terms, given the stems of each; None: these words are no term."""
+    first = np.array([_key(stems[0]) if stems else 0 for stems in terms], np.uint64)
+    second = np.array([_key(stems[1]) if len(stems) == 2 else 0 for stems in terms], np.uint64)
+    is_pair = _are_pairs(first, second)
+    keys = np.where(is_pair, _paired(first, second), first)
+    return [
+        key if len(stems) == 1 or is_one else None
+        for key, stems, is_one in zip(keys, terms, is_pair.tolist(), strict=True)
+    ]
 
 
 def _are_pairs(first: Keys, second: Keys) -> NDArray[np.bool_]:

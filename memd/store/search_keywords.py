@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 
 import apsw
 import numpy as np
@@ -48,6 +49,10 @@ class KeywordReader:
         self._rows: dict[SearchFilter, postings.Rows] = {}
         self.chunks = meta.total(connection, "chunks")
 
+    @cached_property
+    def _terms(self) -> TermReader:
+        return TermReader(self._connection)
+
     def search(
         self, match: str, limit: int, kinds: Collection[Kind], wanted: Sequence[SearchFilter]
     ) -> list[tuple[ChunkId, keywords.Match]]:
@@ -62,7 +67,7 @@ class KeywordReader:
             }
             return sorted(some.items(), key=lambda one: (-one[1].r, one[0]))
         found = postings.occurrences(
-            held, phrases, TermReader(connection), lambda one: keywords.occurrences(connection, one)
+            held, phrases, self._terms, lambda one: keywords.occurrences(connection, one)
         )
         among = [None if one.is_empty else self._let_through(held, one, kinds) for one in wanted]
         best = held.best(found, limit, kinds, postings.average_length(connection), among)
@@ -98,7 +103,7 @@ class KeywordReader:
         if held is None:
             found = {word: keywords.holders(connection, word, kinds, most) for word in words}
             return {word: ids for word, ids in found.items() if ids}
-        by_number = held.holders(TermReader(connection).keys_of_words(words), kinds, most)
+        by_number = held.holders(self._terms.keys_of_words(words), kinds, most)
         return {words[number]: ids for number, ids in by_number.items()}
 
     def holding(self, terms: Sequence[str], chunk_ids: Ids) -> NDArray[np.bool_]:
@@ -106,14 +111,14 @@ class KeywordReader:
         connection, held = self._connection, self._held
         if held is None:
             return keywords.holding(connection, terms, chunk_ids)
-        return held.holding(TermReader(connection).keys_of(terms), chunk_ids)
+        return held.holding(self._terms.keys_of(terms), chunk_ids)
 
     def holders_of(self, terms: Sequence[str], kinds: Collection[Kind]) -> list[Ids]:
         """Return for each term the chunks that hold it; see keywords.holders_of."""
         connection, held = self._connection, self._held
         if held is None:
             return keywords.holders_of(connection, terms, kinds)
-        return held.holders_of(TermReader(connection).keys_of(terms), kinds)
+        return held.holders_of(self._terms.keys_of(terms), kinds)
 
     def prepare(self, match: str, terms: Sequence[str] = ()) -> None:
         """Do nothing: what is searched for is at hand."""
