@@ -189,7 +189,7 @@ def asked_words(question: str) -> list[AskedWord]:
     found: list[AskedWord] = []
     for clause in _CLAUSE_END.split(QUESTION_WORDS.sub(" ", question[:_MAX_CHARS])):
         english: list[str] = []
-        for word in separate_words("".join(map(simplified, _whole_runs(clause))).replace("没有", " ")):
+        for word in separate_words(simplified(_whole_runs(clause)).replace("没有", " ")):
             if is_cjk(word[0]):
                 found += _english(english)
                 found += _chinese(word)
@@ -203,7 +203,7 @@ def asked_words(question: str) -> list[AskedWord]:
 def _english(words: Sequence[str]) -> Iterator[AskedWord]:
     """Yield the content words of adjacent English words."""
     forms = {
-        (at, end): list(_forms(words[at:end]))
+        (at, end): _forms(words[at:end])
         for at in range(len(words))
         for end in range(at + 1, min(at + LONGEST_ENGLISH, len(words)) + 1)
         if end > at + 1 or _is_content(words[at])
@@ -226,14 +226,17 @@ def _is_content(word: str) -> bool:
     return word not in STOP_WORDS and word not in _ANYTHING and word not in _CONTRACTED
 
 
-def _forms(words: Sequence[str]) -> Iterator[str]:
-    """Yield an expression as it may stand in the thesaurus: with the base form of its first or its last word, too."""
-    if len(words) > 1 and words[0] in STOP_WORDS:
-        yield " ".join(words)  # "i saw" is no form of "i see"
-        return
-    yield from (" ".join([form, *words[1:]]) for form in base_forms(words[0]))
-    if len(words) > 1:
-        yield from (" ".join([*words[:-1], form]) for form in base_forms(words[-1])[1:])
+def _forms(words: Sequence[str]) -> Sequence[str]:
+    """Return an expression as it may stand in the thesaurus: with the base form of its first or its last word, too."""
+    if len(words) == 1:
+        return base_forms(words[0])
+    whole = " ".join(words)
+    if words[0] in STOP_WORDS:
+        return [whole]  # "i saw" is no form of "i see"
+    rest, before = whole[len(words[0]) :], whole[: -len(words[-1])]
+    return [form + rest for form in base_forms(words[0])] + [
+        before + form for form in base_forms(words[-1])[1:]
+    ]
 
 
 def _chinese(run: str) -> Iterator[AskedWord]:

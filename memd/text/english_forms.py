@@ -1,7 +1,7 @@
 """Inflected forms of English words: what a dictionary has a word under, and the irregular forms that no stem shares."""
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 # A verb with its irregular past forms, a noun with its irregular plural, an adjective with its comparison, or an American
 # spelling with the British one.
@@ -60,13 +60,14 @@ def irregular_forms(word: str) -> tuple[str, ...]:
     return _irregular()[1].get(word, ())
 
 
-def base_forms(word: str) -> list[str]:
+@lru_cache(maxsize=2048)  # a question asks for a word once for each expression that it begins or ends
+def base_forms(word: str) -> tuple[str, ...]:
     """Return the words of which this may be a form, in lower case, itself first: "fixes" may be of "fix" and of "fixe"."""
     found = [word]
     if word in (irregular := _irregular()[0]):
         found.append(irregular[word])
     if len(word) < 4:
-        return found
+        return tuple(found)
     if word.endswith("ies"):
         found += [word[:-3] + "y", word[:-1]]
     elif word.endswith("s") and not word.endswith("ss"):
@@ -84,4 +85,4 @@ def base_forms(word: str) -> list[str]:
             if _DOUBLED.search(stem):
                 found.append(stem[:-1])
         break
-    return [*found, *(irregular[one] for one in found[1:] if one in irregular)]
+    return (*found, *(irregular[one] for one in found[1:] if one in irregular))

@@ -59,11 +59,11 @@ _PAIRS = """
 
 
 @cache
-def _simpler() -> dict[str, str]:
+def _simpler() -> dict[int, str]:
     pairs = "".join(_PAIRS.split())
-    return dict(zip(pairs[::2], pairs[1::2], strict=True))
+    return str.maketrans(dict(zip(pairs[::2], pairs[1::2], strict=True)))
 
 
-def simplified(character: str) -> str:
-    """Return the simplified form of a traditional character; any other character is returned unchanged."""
-    return _simpler().get(character, character)
+def simplified(text: str) -> str:
+    """Return a text with simplified characters in the place of traditional ones; all others stay."""
+    return text.translate(_simpler())
