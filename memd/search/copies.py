@@ -3,7 +3,7 @@
 import re
 import zlib
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
 
@@ -84,8 +84,13 @@ class ComparedText:
 class ShownTexts:
     """The texts that hits show."""
 
-    def __init__(self) -> None:
-        """Begin without any."""
+    def __init__(self, compared: Callable[[str], ComparedText] = ComparedText) -> None:
+        """Begin without any.
+
+        Args:
+            compared: Returns a text as it is compared; most texts that are shown were compared as candidates before.
+        """
+        self._as_compared = compared
         self._texts: set[str] = set()
         self._compared: list[ComparedText] = []
         self._turn_lines: set[str] = set()
@@ -97,7 +102,7 @@ class ShownTexts:
             text: What a hit would show.
             is_session: Whether it is of a transcript.
         """
-        words, compared = " ".join(text.split()), ComparedText(text)
+        words, compared = " ".join(text.split()), self._as_compared(text)
         # A forked session repeats the turns of its parent, with the same speakers and times, line by line.
         lines = {line.strip() for line in text.splitlines() if line.strip()} if is_session else set()
         if (

@@ -1,7 +1,8 @@
 """Decides which candidates become hits, in order: removes overlaps and copies, and lowers what only repeats the question."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from heapq import heapify, heappop, heappush
 from itertools import islice
 
@@ -77,9 +78,12 @@ def verdicts(
         least: Candidates below this score get no verdict; they are only considered as copies of better ones.
         latest: Whether the question may ask for the present: then the latest copy is shown, and outdated text lowered.
     """
-    shown, shown_texts = ShownLines(), ShownTexts()
+    compared = cache(ComparedText)
+    shown, shown_texts = ShownLines(), ShownTexts(compared)
     echoes = QuestionEchoes(query)
-    lanes = [_Lane(iter(candidates), echoes, query if latest else None, least) for candidates in found]
+    lanes = [
+        _Lane(iter(candidates), echoes, compared, query if latest else None, least) for candidates in found
+    ]
     last: list[_Lane] = []  # the sources of the last hits
     while waiting := [lane for lane in lanes if lane.head() is not None]:
         lane, owed = _next_lane(waiting, last)
@@ -170,6 +174,7 @@ class _Lane:
         self,
         candidates: Iterator[tuple[Scored, StoredChunk]],
         echoes: QuestionEchoes,
+        compared: Callable[[str], ComparedText],
         query: Query | None,
         least: float,
     ) -> None:
@@ -178,7 +183,7 @@ class _Lane:
         self._query = query  # None: the question asks for the past
         self._least = least
         self._ahead: deque[tuple[Scored, StoredChunk]] = deque()  # candidates read ahead to look for copies
-        self._texts: dict[StoredChunk, ComparedText] = {}
+        self._compared = compared
         # A heap: the next candidate that may answer, and the lowered ones before it.
         self._read: list[_Next] = []
         self._is_done = False
@@ -224,23 +229,24 @@ class _Lane:
         ]
         if not likely:
             return (scored, chunk), []
-        own = self._compared(chunk)
+        own = self._compared(chunk.text)
         alike = [
             (one, other)
             for one, other in likely
-            if (words := self._compared(other)).is_roughly(own) and (words.covers(own) or own.covers(words))
+            if (words := self._compared(other.text)).is_roughly(own)
+            and (words.covers(own) or own.covers(words))
         ]
         if not alike:
             return (scored, chunk), []
         first = (scored, chunk)
         if is_latest:
-            able = [first, *(pair for pair in alike if self._compared(pair[1]).covers(own))]
+            able = [first, *(pair for pair in alike if self._compared(pair[1].text).covers(own))]
             first = max(able, key=lambda pair: recency_key(pair[1]))
-        shown = self._compared(first[1])
+        shown = self._compared(first[1].text)
         copies = [
             pair
             for pair in [(scored, chunk), *alike]
-            if pair[1] is not first[1] and shown.covers(self._compared(pair[1]))
+            if pair[1] is not first[1] and shown.covers(self._compared(pair[1].text))
         ]
         gone = {first[1], *(other for _, other in copies)}
         self._read = [one for one in self._read if one.chunk not in gone]
@@ -249,11 +255,6 @@ class _Lane:
         if first[1] is not chunk:
             first = (msgspec.structs.replace(first[0], score=scored.score, older=scored), first[1])
         return first, copies
-
-    def _compared(self, chunk: StoredChunk) -> ComparedText:
-        if chunk not in self._texts:
-            self._texts[chunk] = ComparedText(chunk.text)
-        return self._texts[chunk]
 
     def _read_on(self) -> None:
         pair = self._ahead.popleft() if self._ahead else next(self._candidates, None)
