@@ -163,15 +163,16 @@ def names(text: str, terms: Sequence[str]) -> Names:
         text: The question as it was asked.
         terms: The terms of the question, folded.
     """
-    place = {fts_text(term).strip(): n for n, term in enumerate(terms)}
-    words = [(word, match.start()) for match in _WORD.finditer(text) if (word := match[0])]
+    words = [(match[0], match.start()) for match in _WORD.finditer(text)]
+    capitalised = [(word, start) for word, start in words if word[0].isupper()]
     has_cjk = any(map(is_cjk, text))
     is_told = has_cjk or any(word[0].islower() for word, _ in words)
     proper: dict[int, None] = {}
-    if is_told and not any(word in _GERMAN for word, _ in words):
-        for word, start in words:
+    if capitalised and is_told and not any(word in _GERMAN for word, _ in words):
+        place = {fts_text(term).strip(): n for n, term in enumerate(terms)}
+        for word, start in capitalised:
             n = place.get(fts_text(word).strip())
-            if n is None or not word[0].isupper() or word.lower() in NO_NAMES:
+            if n is None or word.lower() in NO_NAMES:
                 continue
             is_abbreviation = len(word) > 1 and word.isupper()
             before = text[max(0, start - LOOK_BACK) : start]
