@@ -21,6 +21,10 @@ from memd.runtime.timers import LONGEST_WAIT_S, Backoff, Clock
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
 
+log = structlog.get_logger()
+
+NOTABLE = 20  # passes that status reports
+OUTCOMES = 100  # passes whose results are kept for waiters
 PASS_S = 2.0  # by default, a search waits for a pass for a quarter of this, and is stale until the pass ends
 READ_S = 0.1  # per file read: fifty times what an ordinary note takes to read, chunk and write
 LOOKED_S = 0.001  # likewise, per file whose stamp is checked
@@ -60,12 +64,6 @@ def log_slow_pass(
         slowest_ms=in_ms(took_s),
         failed=failed,
     )
-
-
-log = structlog.get_logger()
-
-NOTABLE = 20  # passes that status reports
-OUTCOMES = 100  # passes whose results are kept for waiters
 
 
 class PassReport(msgspec.Struct, frozen=True):

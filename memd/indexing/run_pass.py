@@ -39,8 +39,6 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 HELD_S = 5.0  # until a file is checked again that another program had locked
-
-
 # Files changed within this time before a full scan get watches of their own: setting up watches takes less time.
 _JUST_NS = 10_000_000_000
 _MOST_JUST_CHANGED = 256

@@ -6,8 +6,6 @@ from memd_client.session_key import ChatType, SessionKey, parse
 from tests.bounds import shipped
 from tests.table import table
 
-PEER = "4711"
-
 PRIVATE: list[tuple[str, str | None, str | None]] = [  # key, agent, channel
     ("main", None, None),
     ("agent:main:main", "main", None),

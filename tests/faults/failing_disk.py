@@ -78,11 +78,6 @@ class FailingDisk:
         self._is_mended = False
         self._lock = threading.Lock()
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether anything has failed."""
-        return self.failed > 0
-
     def mend(self) -> None:
         """Nothing fails from here on."""
         with self._lock:

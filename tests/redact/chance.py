@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 ALNUM: Final = string.ascii_letters + string.digits
-LOWER: Final = string.ascii_lowercase + string.digits
 UPPER: Final = string.ascii_uppercase + string.digits
-URLSAFE: Final = ALNUM + "-_"
 HEX: Final = "0123456789abcdef"
 _WORDS: Final = [
     "sunshine",

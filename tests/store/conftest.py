@@ -1,7 +1,7 @@
 """An index of its own for each test."""
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -53,9 +53,6 @@ async def ranked(
 ) -> list[tuple[ChunkId, Match]]:
     """The best keyword matches, as a search finds them."""
     return await index.read(lambda reader: reader.keywords.search(match, limit, kinds, wanted))
-
-
-Put = Callable[..., object]
 
 
 @pytest.fixture

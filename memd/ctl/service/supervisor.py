@@ -216,11 +216,6 @@ class InstalledUnits(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""  # why it cannot be read
     text: str = ""
 
-    @property
-    def is_ours(self) -> bool:
-        """Whether memd may replace and remove it."""
-        return self.state in {"current", "outdated"}
-
 
 def find_units(supervisor: Supervisor, wanted: Sequence[ServiceUnit]) -> tuple[InstalledUnits, ...]:
     """Return all files that may belong to an installation, the one with the command first.

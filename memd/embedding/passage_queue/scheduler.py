@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
 
 import structlog
 
@@ -79,26 +78,26 @@ class EmbeddingQueue:
         self._rng = health.rng
         self._progress = health.progress
         self._embedder = PassageEmbedder(provider, health)
-        self._backlogs: dict[str, AgentBacklog] = {}  # by agent
+        self.backlogs: dict[str, AgentBacklog] = {}  # by agent
         self._agent_came = asyncio.Event()  # set when an agent without a task is added
         self._gathering = asyncio.Lock()
         identity = provider.identity
         space = (identity.provider, identity.model, identity.key)
         self.known = KnownVectors(cache, space)
         self.batch_submitter = BatchSubmitter(self.known)
-        self._switches = UserSwitches(ProviderStore(cache, space), ProviderStore(cache, ANY_SPACE))
+        self.switches = UserSwitches(ProviderStore(cache, space), ProviderStore(cache, ANY_SPACE))
         self._bound = bound
         self._has_cache_failed = False  # a failure was logged, and not repeated since
-        self.confirmations = CostConfirmations(confirm_above, self._switches, self.known, self._progress)
+        self.confirmations = CostConfirmations(confirm_above, self.switches, self.known, self._progress)
         self._results = ResultWriter(self.known, self._progress)
         self._sender = RequestSender(
-            self._backlogs,
+            self.backlogs,
             self._embedder,
             health,
             batch_submitter=self.batch_submitter,
             known=self.known,
             storing=self._results,
-            switches=self._switches,
+            switches=self.switches,
             in_flight=in_flight or InFlight(),
         )
 
@@ -108,16 +107,6 @@ class EmbeddingQueue:
     def provider(self) -> Provider:
         """The provider that embeds the texts."""
         return self._embedder.provider
-
-    @property
-    def backlogs(self) -> Mapping[str, AgentBacklog]:
-        """The backlogs by agent."""
-        return self._backlogs
-
-    @property
-    def switches(self) -> UserSwitches:
-        """The user's switches."""
-        return self._switches
 
     @property
     def waiting_for_slots(self) -> int:
@@ -132,9 +121,9 @@ class EmbeddingQueue:
 
     def state_of(self, agent: str) -> State:
         """Return the state of an agent: a pause or missing confirmation precedes a failing index, which precedes the provider."""
-        if self._switches.of(agent).paused:
+        if self.switches.of(agent).paused:
             return Paused()
-        backlog = self._backlogs.get(agent)
+        backlog = self.backlogs.get(agent)
         asked = self.confirmations.asked_before_rebuild(agent) or (
             None if backlog is None else backlog.unconfirmed
         )
@@ -150,12 +139,12 @@ class EmbeddingQueue:
 
     def note_of(self, agent: str) -> str | None:
         """Return the message about batch jobs that an agent's texts are in; None: they are in none."""
-        backlog = self._backlogs.get(agent)
+        backlog = self.backlogs.get(agent)
         return self.batch_submitter.note if backlog is not None and backlog.held else None
 
     def only_jobs_left(self, agent: str) -> bool:
         """Return whether all waiting texts of an agent are in batch jobs that a sync does not wait for."""
-        backlog = self._backlogs.get(agent)
+        backlog = self.backlogs.get(agent)
         return backlog is not None and backlog.only_jobs_left and not self.batch_submitter.is_waited_for
 
     def next_try_s(self, agent: str) -> float | None:
@@ -168,14 +157,14 @@ class EmbeddingQueue:
         rate = self._embedder.rate.per_s
         if not waiting or not rate or self.reason:
             return None
-        sharing = sum(not backlog.is_idle for backlog in self._backlogs.values())
+        sharing = sum(not backlog.is_idle for backlog in self.backlogs.values())
         return waiting * max(1, sharing) / rate
 
     # --- user switches
 
     async def load(self, agent: str) -> None:
         """Load the stored switches of an agent; state_of needs them."""
-        await self._switches.read(agent)
+        await self.switches.read(agent)
 
     async def pause(self, agent: str) -> None:
         """Pause an agent; requests in flight are not cancelled.
@@ -184,7 +173,7 @@ class EmbeddingQueue:
             StoreUnavailable, StoreDamaged, StoreNewer: the pause lasts only until the daemon ends.
         """
         try:
-            await self._switches.pause(agent, paused=True)
+            await self.switches.pause(agent, paused=True)
         finally:
             self._progress.notify()
 
@@ -194,9 +183,9 @@ class EmbeddingQueue:
         Raises:
             StoreUnavailable, StoreDamaged, StoreNewer: the agent is paused again after a restart.
         """
-        await self._switches.read(agent)
+        await self.switches.read(agent)
         try:
-            await self._switches.pause(agent, paused=False)
+            await self.switches.pause(agent, paused=False)
         finally:
             self.ask_again()
 
@@ -211,9 +200,9 @@ class EmbeddingQueue:
         Raises:
             StoreUnavailable, StoreDamaged, StoreNewer: confirmation is required again after a restart.
         """
-        await self._switches.read(agent)
+        await self.switches.read(agent)
         try:
-            await self._switches.confirm(agent, confirmed=True)
+            await self.switches.confirm(agent, confirmed=True)
         finally:
             self._progress.notify()
             self._wake_all()
@@ -222,10 +211,10 @@ class EmbeddingQueue:
 
     def serve(self, source: IndexToEmbed) -> None:
         """Embed the waiting texts of an agent's index; called again after writes, it puts the newest texts first."""
-        backlog = self._backlogs.get(source.agent)
+        backlog = self.backlogs.get(source.agent)
         if backlog is None or backlog.source.index is not source.index:
             self._forget(source.agent)
-            backlog = self._backlogs[source.agent] = AgentBacklog(source)
+            backlog = self.backlogs[source.agent] = AgentBacklog(source)
         backlog.source = source
         backlog.wake(anew=True)
         self._sender.slots.hurry(source.agent)
@@ -236,12 +225,12 @@ class EmbeddingQueue:
         task = self._forget(agent)
         if task is not None:
             await asyncio.wait([task])
-        self._switches.forget(agent)
+        self.switches.forget(agent)
         self._rest()
         self._progress.notify()
 
     def _forget(self, agent: str) -> asyncio.Task[None] | None:
-        backlog = self._backlogs.pop(agent, None)
+        backlog = self.backlogs.pop(agent, None)
         if backlog is None or backlog.task is None:
             return None
         backlog.task.cancel()
@@ -249,13 +238,13 @@ class EmbeddingQueue:
 
     def _drop(self, backlog: AgentBacklog) -> None:
         # The agent may have been added again with other settings.
-        if self._backlogs.get(backlog.agent) is backlog:
-            del self._backlogs[backlog.agent]
+        if self.backlogs.get(backlog.agent) is backlog:
+            del self.backlogs[backlog.agent]
         self._rest()
         self._progress.notify()
 
     def _wake_all(self) -> None:
-        for backlog in self._backlogs.values():
+        for backlog in self.backlogs.values():
             backlog.wake(anew=True)
 
     # --- work
@@ -267,12 +256,12 @@ class EmbeddingQueue:
                 tasks.create_task(self._follow_jobs())
                 while True:
                     self._agent_came.clear()
-                    for backlog in self._backlogs.values():
+                    for backlog in self.backlogs.values():
                         if backlog.task is None:
                             backlog.task = tasks.create_task(self._work_for(backlog))
                     await self._agent_came.wait()
         finally:
-            for backlog in self._backlogs.values():
+            for backlog in self.backlogs.values():
                 backlog.task = None
 
     async def _follow_jobs(self) -> None:
@@ -284,7 +273,7 @@ class EmbeddingQueue:
 
     async def _work_for(self, backlog: AgentBacklog) -> None:
         """Embed the texts of one agent until its index is closed."""
-        await self._switches.read(backlog.agent)
+        await self.switches.read(backlog.agent)
         try:
             while True:
                 try:
@@ -344,14 +333,14 @@ class EmbeddingQueue:
     async def _held(self) -> int | None:
         """Return the number of texts of all served agents; None: an index cannot be read, and may need cached vectors."""
         try:
-            counts = [await one.source.index.counts() for one in [*self._backlogs.values()]]
+            counts = [await one.source.index.counts() for one in [*self.backlogs.values()]]
         except (TransientError, StoreDamaged):
             return None  # raised again when that index is served itself
         return sum(one.held for one in counts)
 
     async def _all_done(self, backlog: AgentBacklog) -> None:
         """After the last text, clear the confirmation."""
-        if backlog.unconfirmed is None and not self._switches.has_confirmation(backlog.agent):
+        if backlog.unconfirmed is None and not self.switches.has_confirmation(backlog.agent):
             return
         if (
             not backlog.is_idle
@@ -360,13 +349,13 @@ class EmbeddingQueue:
         ):
             return
         backlog.unconfirmed = None
-        if self._switches.has_confirmation(backlog.agent):
+        if self.switches.has_confirmation(backlog.agent):
             await self._use_up_confirmation(backlog)
 
     async def _use_up_confirmation(self, backlog: AgentBacklog) -> None:
         """Store that a confirmation is used up; otherwise, texts would be sent without confirmation after a restart."""
         try:
-            await self._switches.confirm(backlog.agent, confirmed=False)
+            await self.switches.confirm(backlog.agent, confirmed=False)
         except (TransientError, StoreDamaged, StoreNewer) as failure:
             if not self._has_cache_failed:
                 log.warning("embed.cache_failed", reason=str(failure))
@@ -392,7 +381,7 @@ class EmbeddingQueue:
 
     def _rest(self) -> None:
         is_failing = isinstance(self.health.now.passages, Retrying)
-        if is_failing and all(backlog.is_idle for backlog in self._backlogs.values()):
+        if is_failing and all(backlog.is_idle for backlog in self.backlogs.values()):
             self.health.retry_passages()  # the failed texts are not wanted any longer
 
     async def _step(self, backlog: AgentBacklog) -> bool:
@@ -472,7 +461,7 @@ class EmbeddingQueue:
                 return backlog.anew.is_set()  # another agent has collected them meanwhile
             sources = [
                 one
-                for one in self._backlogs.values()
+                for one in self.backlogs.values()
                 if one.source.use_cache and one.open and self._sender.may_send(one)
             ]
             taken = await self.batch_submitter.submit(
@@ -487,7 +476,7 @@ class EmbeddingQueue:
 
     def _open_for_batches(self) -> int:
         return sum(
-            one.open for one in self._backlogs.values() if one.source.use_cache and self._sender.may_send(one)
+            one.open for one in self.backlogs.values() if one.source.use_cache and self._sender.may_send(one)
         )
 
     # --- waiting for vectors
@@ -504,7 +493,7 @@ class EmbeddingQueue:
             version, changed = self._progress.version, index.changed.version
             if version != seen:
                 moved_at, seen = clock(), version
-            backlog = next((one for one in self._backlogs.values() if one.source.index is index), None)
+            backlog = next((one for one in self.backlogs.values() if one.source.index is index), None)
             async with contextlib.nullcontext() if backlog is None else backlog.storing:
                 is_complete = await index.is_complete()
             if is_complete:
