@@ -6,13 +6,13 @@ of the northern hemisphere, in whole months; winter has the year in which it beg
 
 import re
 from collections.abc import Collection, Iterator
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 
 import msgspec
 
 from memd.text.time_rules import DATES, Resolve, resolved, rules, week_of
 from memd.text.time_spans import EPOCH, TimeSpan
-from memd.text.time_words import MONTHS
+from memd.text.time_words import CHINESE_WEEK, CHINESE_WEEKDAY, MONTHS
 from memd.text.tokens import folded
 
 _MAX_READ_CHARS = 2_000  # of a text; a longer question names its time at its beginning, or not at all
@@ -24,6 +24,7 @@ _LEADS = (
         "(?:since|from|starting|in|on|during|until|till|through|by|at|as of|自从?|自從|从|從|在|到|至|截至|直到) ?(?:the )?|the "
     ),
 )
+_PART_OF_DAY = re.compile("的?(?:凌晨|清晨|早晨|早上|上午|中午|下午|傍晚|晚上|夜里|夜裡|半夜)$")
 # A text without any of these words has no time phrase; most texts are excluded by this.
 _LIKELY = re.compile(
     "[0-9天日周週月年季昨今前春夏秋冬号號]|星期|礼拜|禮拜|day|week|month|year|quarter|half|fortnight|tonight|tomorrow|morning|afternoon|evening"
@@ -54,7 +55,7 @@ def read_time(text: str, now: datetime, zone: tzinfo | None = None) -> TimeSpan:
     Raises:
         UnknownTime: the text is not a time.
     """
-    read = " ".join(folded(text[:_MAX_READ_CHARS]).split())
+    read = _PART_OF_DAY.sub("", " ".join(folded(text[:_MAX_READ_CHARS]).split()))
     found = _moment(read, zone) or next(
         (span for lead in _LEADS if (span := _whole(lead.sub("", read, 1), now)) is not None), None
     )
@@ -122,7 +123,8 @@ _FROM = re.compile(r"(?:\b(?:between|from)(?: the)?|从|從|在)\s*$")
 _SINCE = re.compile(r"(?:\b(?:since|after)(?: the)?|自从?|自從)\s*$")
 _ONWARDS = re.compile(r"以来|以來|以后|以後|之后|之後|至今|起")
 _UP_TO = re.compile(r"\b(?:before|until|till)(?: the)?\s*$")
-_EARLIER = re.compile(r"(?:之|以)前")
+_EARLIER = re.compile("[之以]?前(?![天日晚几幾些阵陣])")
+_WEEKDAY = re.compile(CHINESE_WEEK + CHINESE_WEEKDAY)
 _WEEK_OF = re.compile(r"\b(?:the )?week (?:of|beginning|starting)(?: on)?(?: the)?\s*$")
 _THAT_WEEK = re.compile("的?(?:那一?|这一?|所在的?|当)(?:个)?(?:周|週|星期|礼拜|禮拜)")
 
@@ -142,12 +144,8 @@ def _joined(text: str, found: list[TimePhrase], now: datetime) -> Iterator[TimeP
         if at < len(found) and (between := _BETWEEN.fullmatch(text, end, found[at].start)):
             begin = _FROM.search(lead)
             if begin or not between["listed"]:
-                first, last = span.first, found[at].span.last
-                while first > last:  # March to May 2025
-                    first = first.replace(year=first.year - 1, day=min(first.day, 28))
-                yield TimePhrase(
-                    TimeSpan(first, last), before + begin.start() if begin else start, found[at].end
-                )
+                whole = _interval(text, span, found[at])
+                yield TimePhrase(whole, before + begin.start() if begin else start, found[at].end)
                 at += 1
                 continue
         if _UP_TO.search(lead) or _EARLIER.match(text, end):
@@ -157,6 +155,17 @@ def _joined(text: str, found: list[TimePhrase], now: datetime) -> Iterator[TimeP
         elif (since := _ONWARDS.match(text, end)) and span.first <= now:
             span, end = TimeSpan(span.first, now), since.end()
         yield TimePhrase(span, start, end)
+
+
+def _interval(text: str, span: TimeSpan, until: TimePhrase) -> TimeSpan:
+    """Return the interval from a span to the end of a later phrase."""
+    first, last = span.first, until.span.last
+    if span.only_day is not None and _WEEKDAY.fullmatch(text, until.start, until.end):
+        # 上周一到周五: the Friday after that Monday, not the latest one.
+        return TimeSpan(first, first + (last - first) % timedelta(days=7))
+    while first > last:  # March to May 2025
+        first = first.replace(year=first.year - 1, day=min(first.day, 28))
+    return TimeSpan(first, last)
 
 
 def _whole(text: str, now: datetime) -> TimeSpan | None:

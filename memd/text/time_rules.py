@@ -46,6 +46,8 @@ _PATTERNS: list[tuple[str, Resolve]] = []
 _INTRODUCED = re.compile(
     r"(?:^|[^a-z])(?:in|during|since|of|from|to|and|until|till|throughout|by|before|after|between|this|last|every) (?:the )?$"
 )
+# 五月之前 is before May; five months ago is 五个月前.
+_IS_MONTH = re.compile("(?:[0-9]+|[一三四五六七八九十]+) ?月")
 _UNITS = {
     "d": "day",
     "w": "week",
@@ -343,6 +345,7 @@ def _near_day(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan |
 
 @_rule(
     rf"(?<!-)(?:an? )?{NUMBER}(?: of)? (?P<unit>day|week|fortnight|month|year|hour|minute|{'|'.join(WEEKDAYS)})s? ago",
+    r"(?P<n>\d{1,4}) ?(?P<unit>d|w|wks?|mo|y|yrs?|h|hrs?|mins?) ago",
     r"(?P<n>half) an? (?P<unit>year|month) ago",
     rf"(?<![百千])(?:差不多|大约|大概)?{CHINESE_NUMBER} ?(?:个|個)?(?P<unit>天|日|{CHINESE_WEEK}|月|年|小时|小時|分钟|分鐘)(?:多)?(?:以|之)?前",
     "(?P<n>半)(?:个|個)?(?P<unit>年|月)(?:多)?(?:以|之)?前",
@@ -356,7 +359,7 @@ def _ago(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None
             else whole_days(today - timedelta(days=18), today - timedelta(days=12))
         )
     least, most = least_and_most(match["n"])
-    if most > _MOST_BACK:
+    if most > _MOST_BACK or _IS_MONTH.match(match[0]):
         return None
     if unit in WEEKDAYS:
         latest = _latest(WEEKDAYS.index(unit), today)

@@ -62,7 +62,7 @@ SEASONS = {
 NEAR_DAYS = {
     "today": 0, "tonight": 0, "this morning": 0, "this afternoon": 0, "this evening": 0, "yesterday": 1,
     "last night": 1, "yesterday morning": 1, "yesterday evening": 1, "the day before yesterday": 2,
-    "tomorrow": -1, "the day after tomorrow": -2,
+    "day before yesterday": 2, "tomorrow": -1, "the day after tomorrow": -2, "day after tomorrow": -2,
     "大前天": 3, "前天": 2, "前日": 2, "前晚": 2, "昨": 1, "今": 0, "明天": -1, "明日": -1, "明晚": -1, "后天": -2, "後天": -2,
     "大后天": -3, "大後天": -3,
 }  # fmt: skip

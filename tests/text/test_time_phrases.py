@@ -35,17 +35,17 @@ week 7 of last year | 2025-W07 = 2025-02-10..2025-02-16
 2020-W53 = 2020-12-28..2021-01-03
 2025年第三周 = 2025-01-13..2025-01-19
 today | 今天 | 今晚 | tonight | this morning | this afternoon | this evening | wednesday | 周三 | 星期三 = 2026-02-11
-yesterday | 昨天 | 昨晚 | 昨日 | last night | yesterday morning | yesterday evening | last Tuesday | on Tuesday | 周二 | 1d | 1 day ago | 一天前 | Tuesday's = 2026-02-10
-the day before yesterday | 前天 | 前日 | 前晚 | 2d | two days ago | 两天前 | 兩天前 | 2 天以前 = 2026-02-09
+yesterday | 昨天 | 昨晚 | 昨日 | last night | yesterday morning | yesterday evening | 昨天下午 | 昨日的早上 | 周二晚上 | last Tuesday | on Tuesday | 周二 | 1d | 1 day ago | 一天前 | Tuesday's = 2026-02-10
+the day before yesterday | day before yesterday | 前天 | 前日 | 前晚 | 前天晚上 | 2d | 2d ago | two days ago | 两天前 | 兩天前 | 2 天以前 = 2026-02-09
 大前天 | 三天前 | three days ago | last Sunday | 星期天 = 2026-02-08
 tomorrow | 明天 | 明日 | 明晚 = 2026-02-12
-the day after tomorrow | 后天 | 後天 | this Friday | next Friday | 这周五 | 本周五 = 2026-02-13
+the day after tomorrow | day after tomorrow | 后天 | 後天 | this Friday | next Friday | 这周五 | 本周五 = 2026-02-13
 7d | 7 days | 1w | 7天 | last Wed = 2026-02-04
 2w | 2周 | 2 weeks = 2026-01-28
 3mo | 3 months | 3个月 = 2025-11-11
 1y | 1 year | 1年 = 2025-02-11
 last week | 上周 | 上个星期 | 上个礼拜 | a week ago | 一周前 | the previous week = 2026-02-02..2026-02-08
-the week before last | 上上周 | 上上个星期 | two weeks ago | 两周前 | 2个星期前 = 2026-01-26..2026-02-01
+the week before last | 上上周 | 上上个星期 | two weeks ago | 2w ago | 2 wks ago | 两周前 | 2个星期前 = 2026-01-26..2026-02-01
 next week | 下周 = 2026-02-16..2026-02-22
 下下周 = 2026-02-23..2026-03-01
 Tuesday last week | last week's Tuesday | 上周二 | 上星期二 | 上个礼拜二 | Tuesday before last = 2026-02-03
@@ -115,6 +115,9 @@ a few days ago | 几天前 = 2026-02-04..2026-02-09
 最近两三天 = 2026-02-08..2026-02-11
 半年前 | half a year ago = 2025-08-01..2025-08-31
 between March and May 2025 | 三月到五月 | from March to May 2025 = 2025-03-01..2025-05-31
+上周一到周五 = 2026-02-02..2026-02-06
+周一至周五 = 2026-02-09..2026-02-13
+昨天到周六 = 2026-02-10..2026-02-14
 from 30 December to 2 January = 2025-12-30..2026-01-02
 from 29 February 2024 to 3 January 2024 = 2023-02-28..2024-01-03
 since last Tuesday = 2026-02-10T00:00:00..2026-02-11T15:30:00
@@ -164,6 +167,8 @@ def test_what_says_no_time_is_refused(text: str) -> None:
         ("三个月前的账单", ["2025-11-01..2025-11-30"]),
         ("上周五烧的那一窑", ["2026-02-06"]),
         ("since May what changed", ["2025-05-01T00:00:00..2026-02-11T15:30:00"]),
+        ("周一到周五做了什么", ["2026-02-09..2026-02-13"]),
+        ("what did I break 2d ago", ["2026-02-09"]),
         ("三月到五月之间", ["2025-03-01..2025-05-31"]),
         ("see memory/2026-02-09.md", ["2026-02-09"]),
         ("the plan of 2025", ["2025-01-01..2025-12-31"]),
@@ -185,6 +190,11 @@ def test_what_says_no_time_is_refused(text: str) -> None:
         ("how long in 3 days", []),
         ("100 天", []),
         ("before March", []),
+        ("五月之前用的数据库", []),
+        ("5月以前", []),
+        ("5月前的会议", []),
+        ("上周五前", []),
+        ("两月前", ["2025-12-01..2025-12-31"]),
         ("twenty-two days ago", []),
         ("九百天前", []),
         ("99999 days ago", []),
