@@ -23,6 +23,11 @@ _MOST_LINES = 200  # lines of front matter
 _MOST_CHARS = 20_000  # characters of front matter
 _MOST_LABELS = 500  # per note
 _MOST_VALUE_CHARS = 200
+# A property with the lines that belong to it.
+_PROPERTY = re.compile(
+    r"^(?P<key>\w[\w .-]*):(?:[ \t]+(?P<value>\S.*)|[ \t]*)(?P<more>(?:\n(?!\w[\w .-]*:(?:\s|$)).*)*)$",
+    re.MULTILINE,
+)
 _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
 _LINK = re.compile(r"\[\[([^\[\]|#^\n]{1,200})[^\[\]\n]{0,400}\]\]")
 _CODE = re.compile(r"`[^`]*`")
@@ -40,11 +45,11 @@ class FrontMatter(msgspec.Struct, frozen=True):
     """The properties between the two lines of dashes at the beginning of a note."""
 
     lines: int  # number of lines, including the two of dashes; 0: there is no front matter
-    values: Mapping[str, Any] = {}  # strings, and lists and mappings of them; empty if they cannot be parsed
+    values: Mapping[str, Any] = {}  # strings, and lists and mappings of them; empty if they are too long
 
 
 def front_matter(document: Document) -> FrontMatter:
-    """Return the front matter of a note; a broken one counts as text, and has no properties."""
+    """Return the front matter of a note; of a broken one, the properties that can be read one by one."""
     lines = document.lines
     if not lines or lines[0].rstrip() != "---":
         return FrontMatter(0)
@@ -64,7 +69,11 @@ def _parsed(text: str) -> Mapping[str, Any]:
     try:
         values = yaml.load(text, Loader=loader)  # noqa: S506 - see above
     except (yaml.YAMLError, RecursionError, ValueError):
-        return {}
+        apart = list(_PROPERTY.finditer(text))
+        if [one[0] for one in apart] != [text]:
+            return {key: value for one in apart for key, value in _parsed(one[0]).items()}
+        # Such as `title: Decision: heron`, which people write and YAML does not allow.
+        return {one["key"]: one["value"] for one in apart if not one["more"].strip()}
     return {str(key): value for key, value in values.items()} if isinstance(values, dict) else {}
 
 
@@ -87,8 +96,8 @@ def _of_properties(front: FrontMatter) -> Iterator[tuple[LabelKind, str, str]]:
         for text in _texts(value):
             yield LabelKind.PROPERTY, key, folded(text).strip()[:_MOST_VALUE_CHARS]
             if folded(key) in {"tags", "tag"}:
-                # Obsidian reads "a, b" and "a b" alike.
-                for tag in re.split(r"[,，\s]+", text):
+                # Obsidian reads "a, b" and "a b" alike. Brackets are in a list that is not closed.
+                for tag in re.split(r"[,，\s\[\]]+", text):
                     yield LabelKind.TAG, tag.removeprefix("#").strip("/"), ""
             for name in _LINK.findall(text):
                 yield LabelKind.LINK, name, ""
@@ -113,8 +122,17 @@ def _of_text(lines: Sequence[str], front: int) -> Iterator[tuple[LabelKind, str,
 
 def _texts(value: object) -> Iterable[str]:
     """Return a property's value or, of a list, its values."""
-    values = value if isinstance(value, list) else [value]
-    return [one for one in values if isinstance(one, str) and one.strip()]
+    values = value if isinstance(value, list) and _unquoted_link(value) is None else [value]
+    return [one for given in values if isinstance(one := _unquoted_link(given) or given, str) and one.strip()]
+
+
+def _unquoted_link(value: object) -> str | None:
+    """Return the link that YAML reads as a list in a list, as it is written: [[name]]; None: it is none."""
+    match value:
+        case [[*words]] if words and all(isinstance(one, str) for one in words):
+            return f"[[{', '.join(map(str, words))}]]"
+        case _:
+            return None
 
 
 # --- when --------------------------------------------------------------------------------------------------------

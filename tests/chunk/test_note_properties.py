@@ -92,10 +92,52 @@ def test_properties_are_what_stands_in_the_front_matter() -> None:
     ],
 )
 def test_broken_front_matter_is_text(text: str) -> None:
-    """It is searched like any other text, and says nothing of the note."""
+    """It is searched like any other text, and what cannot be read in it says nothing of the note."""
     document = note(text + "words")
     assert [one for one in labels_of(document) if one.kind is LabelKind.PROPERTY and one.name != "a"] == []
     assert "words" in "".join(one.text for one in chunk(document, 400, 0))
+
+
+@table(
+    ("text", "properties", "labels"),
+    [
+        ("title: Decision: heron\ntags: [a, b]\nstatus: Done", {"title": "decision: heron", "status": "done"}, ["a", "b"]),
+        ("status: done\ntags: [a, b\nday: 2026-02-09", {"status": "done", "day": "2026-02-09"}, ["a", "b"]),
+        ("tags:  \n  - a\n  - b\nby: @ann: new", {"by": "@ann: new"}, ["a", "b"]),
+        ("- none\ntitle: 'a: b'", {"title": "a: b"}, []),
+        ("up: [[Index]], [[Kiln]]\ntags: a", {"up": "[[index]], [[kiln]]"}, ["Index", "Kiln", "a"]),
+        ("title: a: b\nlist:\n  - x: y: z\nurl: http://x", {"title": "a: b", "url": "http://x"}, []),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_no_yaml_takes_no_other_with_it(
+    text: str, properties: dict[str, str], labels: list[str]
+) -> None:
+    """People and models write such lines; the others still tell the tags and the date."""
+    found = labels_of(note(f"---\n{text}\n---\n"))
+    said = {one.name: one.value for one in found if one.kind is LabelKind.PROPERTY and one.name != "tags"}
+    assert said == properties
+    assert [one.value for one in found if one.kind is not LabelKind.PROPERTY] == labels
+
+
+@pytest.mark.parametrize(
+    ("text", "links"),
+    [
+        ("[[Kiln]]", ["Kiln"]),
+        ("[[Kiln, new]]", ["Kiln, new"]),
+        ("\n- [[Kiln]]\n- [[Bay|b]]", ["Kiln", "Bay"]),
+        ("[[]]", []),
+    ],
+)
+def test_a_link_needs_no_quotes(text: str, links: list[str]) -> None:
+    """To YAML, [[name]] is a list in a list."""
+    assert found(f"---\nsuperseded-by: {text}\n---\n", LabelKind.LINK) == links
+    values = [
+        one.value
+        for one in labels_of(note(f"---\nsuperseded-by: {text}\n---\n"))
+        if one.name == "superseded-by"
+    ]
+    assert len(values) == len(links)
+    assert all(value.startswith("[[") for value in values)
 
 
 def test_aliases_do_not_multiply() -> None:
