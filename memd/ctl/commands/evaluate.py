@@ -119,8 +119,9 @@ def read_questions(file: Path) -> list[EvalQuestion]:
     try:
         text = file.read_text(encoding="utf-8")
         if file.suffix == ".jsonl":
-            lines = [line for line in text.splitlines() if line.strip()]
-            questions = [msgspec.json.decode(line, type=EvalQuestion) for line in lines]
+            questions = [
+                _read_line(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()
+            ]
         else:
             questions = msgspec.convert(tomllib.loads(text), _QuestionFile).question
     except FileNotFoundError:
@@ -130,12 +131,20 @@ def read_questions(file: Path) -> list[EvalQuestion]:
     except ValueError as error:
         raise Failed(
             "bad_request",
-            f"{visible(str(file))} has no questions: {visible(str(error))}.",
+            f"{visible(str(file))} cannot be used: {visible(str(error))}.",
             "`memd-ctl help commands` shows the form; `memd-ctl eval --make 20` writes an example.",
         ) from None
     if not questions:
         raise Failed("bad_request", f"{visible(str(file))} has no questions.", "")
     return questions
+
+
+def _read_line(number: int, line: str) -> EvalQuestion:
+    """Parse a line of a .jsonl file. Raises ValueError, with the number of the line."""
+    try:
+        return msgspec.json.decode(line, type=EvalQuestion)
+    except ValueError as error:
+        raise ValueError(f"line {number}: {error}") from None
 
 
 class _Asked(msgspec.Struct, frozen=True):

@@ -100,8 +100,18 @@ def test_both_forms_are_read(tmp_path: Path) -> None:
 def test_another_file_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     """A field that is misspelled would silently count for nothing."""
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(Failed, match="has no questions"):
+    with pytest.raises(Failed, match=r"has no questions\.|cannot be used: "):
         read_questions(tmp_path / name)
+
+
+def test_a_line_that_is_no_question_is_named(tmp_path: Path) -> None:
+    """By its number in the file; a line separator within a text is no end of a line."""
+    file = tmp_path / "q.jsonl"
+    file.write_text('{"question": "a\u2028b"}\n\n{"question": 3}\n', encoding="utf-8")
+    with pytest.raises(Failed, match=r"q\.jsonl cannot be used: line 3: Expected `str`, got `int`"):
+        read_questions(file)
+    file.write_text('{"question": "a\u2028b"}\n', encoding="utf-8")
+    assert [one.question for one in read_questions(file)] == ["a\u2028b"]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
