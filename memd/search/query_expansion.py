@@ -5,9 +5,10 @@ beside what the vectors say.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, zip_longest
+from itertools import chain, count, zip_longest
 from typing import Any
 
 import msgspec
@@ -154,7 +155,9 @@ def expansion(question: str) -> Expansion | None:
     words = tuple(asked_words(question))
     if not any(word.others for word in words):
         return None
-    numbers: dict[str, int] = {}
+    numbers: defaultdict[str, int] = defaultdict(
+        count().__next__
+    )  # of the terms: a new one has the next number
     forms: list[tuple[int, ...]] = []
     first = []
     for word in words:
@@ -164,7 +167,7 @@ def expansion(question: str) -> Expansion | None:
             terms = [(term,) for term in terms[0][:_MAX_PAIRS]]
         for some in terms:
             if len(forms) == first[-1] or len(numbers) + len(some) <= _MOST_TERMS:
-                forms.append(tuple(numbers.setdefault(term, len(numbers)) for term in some))
+                forms.append(tuple(map(numbers.__getitem__, some)))
     return Expansion(words, tuple(numbers), tuple(forms), tuple(first))
 
 
@@ -213,10 +216,13 @@ def _english(words: Sequence[str]) -> Iterator[AskedWord]:
     while at < len(words):
         others: tuple[str, ...] = ()
         for end in range(min(at + LONGEST_ENGLISH, len(words)), at, -1):
-            asked = " ".join(words[at:end])
-            bases = tuple(form for form in forms.get((at, end), ()) if form in known)
-            if bases and (others := _others(asked, bases)):  # none: it only has the hash of another
+            here = forms.get((at, end), ())
+            if known.isdisjoint(here):
+                continue
+            others = _others(" ".join(words[at:end]), tuple(form for form in here if form in known))
+            if others:  # none: it only has the hash of another
                 break
+        asked = " ".join(words[at:end])
         if others or (_is_content(asked) and len(asked) >= _SHORTEST):
             yield AskedWord(asked, others)
         at = end

@@ -40,7 +40,7 @@ class Thesaurus(msgspec.Struct, frozen=True):
             words: In lower case and simplified Chinese, without hyphens and apostrophes: see plain.
         """
         listed = list(words)
-        wanted = np.array([crc32(word.encode()) for word in listed], np.uint32)
+        wanted = np.fromiter(map(crc32, map(str.encode, listed)), np.uint32, len(listed))
         at = self.hashes.searchsorted(wanted)
         at[at == len(self.hashes)] = 0
         return {listed[n] for n in np.flatnonzero(self.hashes[at] == wanted).tolist()}
