@@ -12,7 +12,7 @@ import math
 from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, compress, islice, pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import apsw
 import msgspec
@@ -26,6 +26,7 @@ from memd.text.tokens import is_cjk, words_of
 from memd.text.writing_systems import ScriptShares
 
 Keys = NDArray[np.uint64]
+OneOrMore = TypeVar("OneOrMore", int, Keys)
 Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]
 Rows = NDArray[np.bool_]  # a mask of rows
@@ -41,7 +42,8 @@ _MOST_WORDS = 200_000  # kept by a TermReader from one batch to the next
 _MOST_PHRASES = 8_192  # whose keys are kept for all of them, in a MB
 # The two lowest bits of a key: the class of the term; 0: another word.
 _CLASS, _DIGITS, _CJK, _PAIR = 3, 1, 2, 3
-_FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # odd, of random bits
+_FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F  # odd, of random bits
+_KEY_BITS = 0xFFFFFFFFFFFFFFFF
 _SOURCES = sorted({kind.source for kind in Kind})
 _BLOCK = 64  # rows per block; the largest scores of blocks are compared first
 # The times of a chunk that is not dated: an interval that overlaps no other.
@@ -152,7 +154,10 @@ class TermReader:
             words = [words_of(phrase) for phrase in unknown]
             stems = iter(self._stems(chain.from_iterable(words)))
             known.update(
-                zip(unknown, _keys_of_terms([list(islice(stems, len(some))) for some in words]), strict=True)
+                {
+                    one: _key_of_term(list(islice(stems, len(some))))
+                    for one, some in zip(unknown, words, strict=True)
+                }
             )
         return [known[one] for one in phrases]
 
@@ -249,19 +254,14 @@ def _class_of(stem: str) -> int:
 
 def _key(stem: str) -> int:
     kind = _class_of(stem)
-    return (hash(stem) & 0xFFFFFFFFFFFFFFFF) >> 2 << 2 | kind
+    return (hash(stem) & _KEY_BITS) >> 2 << 2 | kind
 
 
-def _keys_of_terms(terms: Sequence[Sequence[str]]) -> list[np.uint64 | None]:
-    """Return the keys of terms, given the stems of each; None: these words are no term."""
-    first = np.array([_key(stems[0]) if stems else 0 for stems in terms], np.uint64)
-    second = np.array([_key(stems[1]) if len(stems) == 2 else 0 for stems in terms], np.uint64)
-    is_pair = _are_pairs(first, second)
-    keys = np.where(is_pair, _paired(first, second), first)
-    return [
-        key if len(stems) == 1 or is_one else None
-        for key, stems, is_one in zip(keys, terms, is_pair.tolist(), strict=True)
-    ]
+def _key_of_term(stems: Sequence[str]) -> np.uint64 | None:
+    """Return the key of a term; None: these words are no term."""
+    if len(stems) == 2 and is_pair(*stems):
+        return np.uint64(_paired(*map(_key, stems)))
+    return np.uint64(_key(stems[0])) if len(stems) == 1 else None
 
 
 def _are_pairs(first: Keys, second: Keys) -> NDArray[np.bool_]:
@@ -270,10 +270,10 @@ def _are_pairs(first: Keys, second: Keys) -> NDArray[np.bool_]:
     return are
 
 
-def _paired(first: Keys, second: Keys) -> Keys:
-    """Return the keys of pairs."""
-    mixed = first * _FIRST ^ (second * _SECOND >> np.uint64(7))
-    return mixed * _FIRST | np.uint64(_PAIR)
+def _paired(first: OneOrMore, second: OneOrMore) -> OneOrMore:
+    """Return the key of a pair, or those of pairs."""
+    mixed = (first * _FIRST ^ (second * _SECOND & _KEY_BITS) >> 7) & _KEY_BITS
+    return mixed * _FIRST & _KEY_BITS | _PAIR  # type: ignore[return-value]  # numpy types a mask of more than 63 bits as signed
 
 
 def _segment_of(found: Keys, keys: Keys, first_row: int) -> Segment:
