@@ -70,6 +70,8 @@ def later_first(
     mean = (np.triu(near, 1).sum() + _UNRELATED_PAIRS * _UNRELATED) / (pairs + _UNRELATED_PAIRS)
     alike = mean + (_ALIKE_NOW if asks_now else _ALIKE)
     np.fill_diagonal(near, -np.inf)
+    if not stated and near.max() < alike:
+        return list(ordered)  # as for most questions
     closest = near.argmax(axis=1)
     row = {one.id: n for n, one in enumerate(pool)}
 
