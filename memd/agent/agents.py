@@ -61,7 +61,7 @@ class RunningAgent:
         *,
         index: Index,
         backend: Backend,
-        sync: IndexService,
+        index_service: IndexService,
         pending: DebouncedChanges,
         roots: tuple[Root, ...],
         providers: AgentProviders,
@@ -70,7 +70,7 @@ class RunningAgent:
         self.settings = settings
         self.index = index
         self.backend = backend
-        self.sync = sync
+        self.index_service = index_service
         self.pending = pending
         self.roots = roots
         self.providers = providers
@@ -80,13 +80,13 @@ class RunningAgent:
     @property
     def embeds(self) -> bool:
         """Whether chunks without a vector are to be embedded."""
-        return self.providers.embeds and not self.sync.vectors_suspended
+        return self.providers.embeds and not self.index_service.vectors_suspended
 
     async def close(self) -> None:
         """Close the backend, the index service and the index; each is closed even if another fails."""
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self.index.close)
-            stack.push_async_callback(self.sync.stop)
+            stack.push_async_callback(self.index_service.stop)
             stack.push_async_callback(self.backend.close)
             if self.published is not None:
                 stack.callback(self.published.close)
@@ -95,13 +95,13 @@ class RunningAgent:
     def queue(self) -> EmbeddingQueue | None:
         """The queue that embeds with the wanted model; None if there is none now."""
         wanted = self.providers.wanted
-        return self.sync.queue if wanted is None else self.providers.queue(space_of(wanted))
+        return self.index_service.queue if wanted is None else self.providers.queue(space_of(wanted))
 
     @property
     def queues(self) -> frozenset[EmbeddingQueue]:
         """All queues that embed for the agent now: the wanted model's, and those of the models that its indexes use."""
         wanted = self.queue
-        return self.sync.queues if wanted is None else self.sync.queues | {wanted}
+        return self.index_service.queues if wanted is None else self.index_service.queues | {wanted}
 
 
 class Agents:

@@ -111,18 +111,18 @@ async def _built_on(
         published=published,
         links=RootLinks(configured.links),
     )
-    sync = IndexService(agent_id, index, pending, parts)
+    index_service = IndexService(agent_id, index, pending, parts)
     if rebuild is not None:
-        sync.rebuild(rebuild)
+        index_service.rebuild(rebuild)
     reranker = _reranker(settings, environment)
-    indexed = IndexedAgent(agent_id, settings, rules, index, sync)
+    indexed = IndexedAgent(agent_id, settings, rules, index, index_service)
     backend = _backend(indexed, environment, providers, reranker)
     agent = RunningAgent(
         agent_id,
         settings,
         index=index,
         backend=backend,
-        sync=sync,
+        index_service=index_service,
         pending=pending,
         roots=roots,
         providers=providers,
@@ -131,7 +131,7 @@ async def _built_on(
         from memd.agent.publisher import Publisher, installation_of  # noqa: PLC0415  as below
 
         agent.publisher = Publisher(
-            *(agent_id, index, sync, rules, settings.publish, installation_of(state)),
+            *(agent_id, index, index_service, rules, settings.publish, installation_of(state)),
             embeds=settings.provider != "none",
         )
         agent.published = published
@@ -231,7 +231,9 @@ def _backend(
 
 def _embed_only_while(agent: IndexedAgent) -> Callable[[bool], None]:
     """Return a callback that lets the local index be embedded only while the other backend has failed."""
-    return lambda has_failed: agent.sync.resume_vectors() if has_failed else agent.sync.suspend_vectors()
+    return lambda has_failed: (
+        agent.index_service.resume_vectors() if has_failed else agent.index_service.suspend_vectors()
+    )
 
 
 def _qmd(agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin) -> Fallback[Any]:
@@ -241,7 +243,7 @@ def _qmd(agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin)
     fallback finds it ready. Its vectors are not, so that embedding is not paid for twice: they rest as long
     as qmd answers.
     """
-    agent.sync.suspend_vectors()
+    agent.index_service.suspend_vectors()
 
     async def create() -> "QmdBackend":
         from memd.backends.qmd.backend import QmdBackend  # noqa: PLC0415 - few agents have it
@@ -266,7 +268,7 @@ def _postgres(
     # Imported only here, because it imports psycopg.
     from memd.backends import postgres  # noqa: PLC0415
 
-    agent.sync.suspend_vectors()
+    agent.index_service.suspend_vectors()
 
     async def create() -> postgres.PostgresBackend:
         return await postgres.PostgresBackend.create(
@@ -311,13 +313,13 @@ async def keep(agent: RunningAgent) -> None:
             )
         # Now, so that each search waits for the first pass.
         agent.pending.mark_all()
-        running = [tasks.create_task(agent.sync.background.keep(task)) for task in background]
+        running = [tasks.create_task(agent.index_service.background.keep(task)) for task in background]
         # A pass that begins before the watches are set has to be repeated after it, for what changed meanwhile.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(WATCHED_S):
                 await is_watched.wait()
-        running.append(tasks.create_task(agent.sync.run()))
-        await agent.sync.roots_moved()
+        running.append(tasks.create_task(agent.index_service.run()))
+        await agent.index_service.roots_moved()
         for each in running:
             each.cancel()
 
@@ -327,14 +329,14 @@ async def _follow_files(agent: RunningAgent, is_watched: asyncio.Event) -> None:
 
     def on_health(health: WatcherHealth) -> None:
         is_watched.set()
-        agent.sync.watcher_trouble = None if health.ok else health.reason
-        agent.sync.watcher_note = health.reason if health.ok else None
+        agent.index_service.watcher_trouble = None if health.ok else health.reason
+        agent.index_service.watcher_note = health.reason if health.ok else None
 
     look = look_by_scan(agent.roots, int(agent.settings.max_file_mb * 1_000_000))
     try:
-        await follow(watch(agent.roots, barrier=agent.sync.barrier), agent.pending, look, on_health)
+        await follow(watch(agent.roots, barrier=agent.index_service.barrier), agent.pending, look, on_health)
     finally:  # until watching resumes, each search checks the files itself
-        agent.sync.barrier.end(note_places(agent.roots))
+        agent.index_service.barrier.end(note_places(agent.roots))
 
 
 async def _scan_periodically(agent: RunningAgent) -> None:

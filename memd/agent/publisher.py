@@ -67,7 +67,7 @@ class Publisher:
         self,
         agent: str,
         index: Index,
-        sync: IndexService,
+        index_service: IndexService,
         rules: IndexingRules,
         settings: Publish,
         installation: str,
@@ -79,7 +79,7 @@ class Publisher:
         Args:
             agent: The agent's id, for the log.
             index: The index that is published.
-            sync: Says whether the index is complete.
+            index_service: Says whether the index is complete.
             rules: How notes are read.
             settings: The server, and what is published.
             installation: See installation_of.
@@ -88,7 +88,7 @@ class Publisher:
         self.progress = PublishProgress(0, 0, "it has not begun yet")
         self._agent = agent
         self._index = index
-        self._sync = sync
+        self._index_service = index_service
         self._rules = rules
         self._kinds = kinds_of(settings)
         self._embeds = embeds
@@ -167,7 +167,7 @@ class Publisher:
         published = [path for path in sorted(late) if await self._publish(path, states[path])]
         dropped: list[str] = []
         # While an index is being refilled, a file that it lacks may still exist.
-        if gone and self._sync.is_whole and not self._is_incomplete:
+        if gone and self._index_service.is_whole and not self._is_incomplete:
             dropped = sorted(gone)
             for path in dropped:
                 await self._on_server(self._mirror.drop, path)
@@ -189,7 +189,7 @@ class Publisher:
     @property
     def _is_incomplete(self) -> bool:
         """Whether the index is being filled or has pending changes, so that missing files mean nothing."""
-        return self._index.begun_anew is not None or self._sync.pending > 0
+        return self._index.begun_anew is not None or self._index_service.pending > 0
 
     def _is_behind(self, path: str, state: FileState) -> bool:
         """Whether the server has another version of a file, or none."""

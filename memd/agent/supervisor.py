@@ -101,11 +101,11 @@ class AgentSupervisor:
         """
         async with self._starting:
             agents = [running.agent for running in self._running.values()]
-            links = await asyncio.gather(*(agent.sync.changed_link() for agent in agents))
+            links = await asyncio.gather(*(agent.index_service.changed_link() for agent in agents))
             moved = [agent for agent, link in zip(agents, links, strict=True) if link is not None]
             for agent in moved:
                 with contextlib.suppress(StoreUnavailable, StoreDamaged):  # a scan may forget it later
-                    await agent.sync.forget_links()
+                    await agent.index_service.forget_links()
             if moved:
                 settings = {agent.id: agent.settings for agent in moved}
                 await self._change(frozenset(settings), settings)

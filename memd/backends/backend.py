@@ -22,7 +22,7 @@ class IndexedAgent(msgspec.Struct, frozen=True):
     settings: AgentSettings
     rules: IndexingRules  # which files are indexed, and how they are read
     index: Index
-    sync: IndexService  # keeps the index up to date
+    index_service: IndexService  # keeps the index up to date
 
 
 class BackendEnvironment(msgspec.Struct, frozen=True):

@@ -107,7 +107,7 @@ class Builtin:
         """
         self._agent = agent.id
         self._index = agent.index
-        self._sync = agent.sync
+        self._index_service = agent.index_service
         self._rules = agent.rules
         self._searcher = searcher
         self._providers = providers
@@ -115,21 +115,21 @@ class Builtin:
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:
         """Return the hits; pending changes are indexed first, else the answer is marked stale."""
-        fresh = await self._sync.catch_up()
+        fresh = await self._index_service.catch_up()
         with self._damage_noticed():
             found = await search_with(self._searcher, question)
         return self._answer(found, fresh=fresh)
 
     async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
         """Return the same as `search`, and how each candidate was ranked."""
-        fresh = await self._sync.catch_up()
+        fresh = await self._index_service.catch_up()
         with self._damage_noticed():
             found, trace = await explain_with(self._searcher, question)
         return self._answer(found, fresh=fresh), trace
 
     async def propose(self, question: BackendQuestion, *, is_explained: bool) -> OwnProposal:
         """Return the candidates for a question that goes to several memories."""
-        fresh = await self._sync.catch_up()
+        fresh = await self._index_service.catch_up()
         with self._damage_noticed():
             return OwnProposal(await propose_with(self._searcher, question, is_explained=is_explained), fresh)
 
@@ -227,7 +227,7 @@ class Builtin:
         return msgspec.structs.replace(answer, stale=not fresh, degraded=self._degraded(found))
 
     def _degraded(self, found: Searched) -> tuple[DegradedPart, ...]:
-        health = self._sync.health
+        health = self._index_service.health
         return (
             *found.degraded,
             *([DegradedPart("watcher", health.watcher)] if health.watcher is not None else []),
@@ -253,7 +253,7 @@ class Builtin:
             FilesBlocked: the disk does not answer, the root directory is missing, or the file may not be
                 read.
         """
-        await self._sync.catch_up()
+        await self._index_service.catch_up()
         with self._damage_noticed(), timed_part("finding the file"):
             known = await self._index.find(path)
         if known is None or known.kind not in kinds:

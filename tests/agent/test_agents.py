@@ -31,7 +31,7 @@ async def nothing() -> None:
 
 def running(agent_id: str, **parts: Any) -> RunningAgent:
     """An agent of stand-ins."""
-    usual = dict.fromkeys(("index", "backend", "sync", "pending", "providers"), cast("Any", None))
+    usual = dict.fromkeys(("index", "backend", "index_service", "pending", "providers"), cast("Any", None))
     return RunningAgent(agent_id, SETTINGS, roots=(), **(usual | parts))
 
 
@@ -141,7 +141,7 @@ async def test_a_request_waits_while_its_agent_changes(becomes: str) -> None:
             await meant(agents, "never", None)
 
 
-@pytest.mark.parametrize("failing", [None, "backend", "sync", "index"])
+@pytest.mark.parametrize("failing", [None, "backend", "index_service", "index"])
 async def test_all_of_an_agent_is_closed_though_a_part_fails(failing: str | None) -> None:
     """What serves, then what writes, then what they work on."""
     closed: list[str] = []
@@ -154,13 +154,13 @@ async def test_all_of_an_agent_is_closed_though_a_part_fails(failing: str | None
 
         return SimpleNamespace(close=close, stop=close)
 
-    agent = running("a", **{name: closing(name) for name in ("backend", "sync", "index")})
+    agent = running("a", **{name: closing(name) for name in ("backend", "index_service", "index")})
     if failing is None:
         await agent.close()
     else:
         with pytest.raises(OSError, match=failing):
             await agent.close()
-    assert closed == ["backend", "sync", "index"]
+    assert closed == ["backend", "index_service", "index"]
 
 
 @pytest.mark.parametrize("embeds", [False, True])
@@ -168,7 +168,7 @@ async def test_all_of_an_agent_is_closed_though_a_part_fails(failing: str | None
 def test_chunks_get_vectors_where_somebody_embeds_and_they_do_not_rest(embeds: bool, rests: bool) -> None:
     """Else they are not waited for."""
     agent = running(
-        "a", providers=SimpleNamespace(embeds=embeds), sync=SimpleNamespace(vectors_suspended=rests)
+        "a", providers=SimpleNamespace(embeds=embeds), index_service=SimpleNamespace(vectors_suspended=rests)
     )
     assert agent.embeds is (embeds and not rests)
 
@@ -184,7 +184,7 @@ def test_who_embeds_is_told_by_what_is_wanted_and_by_what_there_is() -> None:
     wanted: object = "of the new model"
     sync = SimpleNamespace(queue="of the index", queues=frozenset({"of the index"}))
     providers = SimpleNamespace(wanted=WANTED, queue=queue)
-    agent: Any = running("a", sync=sync, providers=providers)
+    agent: Any = running("a", index_service=sync, providers=providers)
     assert agent.queue == "of the new model"
     assert agent.queues == {"of the index", "of the new model"}
     assert asked[0] == space_of(WANTED)

@@ -80,7 +80,7 @@ async def kept(agent: RunningAgent) -> AsyncIterator[None]:
 async def indexed(state: Path, **given: Any) -> None:
     """Have an agent take in its notes, and end."""
     async with built(state, **given) as agent, kept(agent):
-        await agent.sync.wait_for_pass(agent.sync.request())
+        await agent.index_service.wait_for_pass(agent.index_service.request())
 
 
 async def test_one_pass_looks_at_everything_at_a_start(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ async def test_an_index_that_was_cut_otherwise_serves_until_another_is_built(
     chunking = Chunking(tokens=100 if is_other else Chunking().tokens)
     for _ in range(2):
         async with built(state, chunking=chunking) as agent:
-            assert (agent.sync.health.rebuild is not None) is is_other
+            assert (agent.index_service.health.rebuild is not None) is is_other
             assert (await agent.index.counts()).files == 1
 
 
@@ -154,11 +154,11 @@ async def test_an_index_that_is_damaged_begins_anew(state: Path) -> None:
     file.write_bytes(content)
     async with built(state) as agent:
         assert (await agent.index.counts()).files == 0
-        assert agent.sync.health.rebuild == "the index was damaged and is filled anew"
+        assert agent.index_service.health.rebuild == "the index was damaged and is filled anew"
         async with kept(agent):
-            await agent.sync.wait_for_pass(agent.sync.request())
+            await agent.index_service.wait_for_pass(agent.index_service.request())
         assert (await agent.index.counts()).files == 1
-        assert agent.sync.health.rebuild is None
+        assert agent.index_service.health.rebuild is None
 
 
 async def test_what_was_opened_is_closed_where_the_agent_cannot_be_built(
@@ -274,21 +274,21 @@ async def test_each_agent_has_the_backend_of_its_settings(state: Path) -> None:
     async with built(state) as agent:
         assert not agent.index.vectors.is_shelved
         assert type(agent.backend) is Builtin
-        assert not agent.sync.vectors_suspended
+        assert not agent.index_service.vectors_suspended
         assert agent.publisher is None
     for name, kind in (("qmd", Fallback), ("postgres", ReadingFallback)):
         async with built(state, backend=name) as agent:
             assert type(agent.backend) is kind
             assert agent.backend.status().backend == name
-            assert agent.sync.vectors_suspended
+            assert agent.index_service.vectors_suspended
             await agent.backend.warm()  # neither is there
             assert agent.backend.status().backend == "builtin"
-            assert not agent.sync.vectors_suspended
+            assert not agent.index_service.vectors_suspended
     include = (IncludedMemory(server="team", memory="alice/main", dsn_file=str(state / "none")),)
     async with built(state, include=include) as agent:
         assert type(agent.backend) is Including
         assert agent.backend.status().included == (IncludedState("team:alice/main", None),)
-        assert not agent.sync.vectors_suspended
+        assert not agent.index_service.vectors_suspended
 
 
 async def test_other_backends_are_waited_for_as_long_as_the_settings_say(
@@ -368,7 +368,7 @@ async def test_what_the_watcher_says_shows_while_it_watches(
             WatcherHealth(ok=True, reason="by looks"),
         ):
             on_health(health)
-            told.append((agent.sync.watcher_trouble, agent.sync.watcher_note))
+            told.append((agent.index_service.watcher_trouble, agent.index_service.watcher_note))
         assert pending is agent.pending
         await asyncio.Event().wait()
 
@@ -402,8 +402,8 @@ async def test_a_backend_is_prepared_once(state: Path, monkeypatch: pytest.Monke
         monkeypatch.setattr(agent.backend, "warm", warm)
         async with kept(agent):
             await prepared.wait()
-            await agent.sync.wait_for_pass(agent.sync.request())
-            assert agent.sync.health.maintenance is None
+            await agent.index_service.wait_for_pass(agent.index_service.request())
+            assert agent.index_service.health.maintenance is None
             assert times == 1
 
 
@@ -422,12 +422,12 @@ async def test_a_backend_that_cannot_be_prepared_ends_nothing(
 
     monkeypatch.setattr(agent.backend, "warm", fails)
     keeping = asyncio.create_task(keep(agent))
-    told = await until_async(lambda: agent.sync.health.maintenance)
+    told = await until_async(lambda: agent.index_service.health.maintenance)
     assert told is not None
     assert told.startswith("preparing the backend failed")
     assert "ValueError" in told
     (settings.workspace / "MEMORY.md").write_text("Still here.\n")
-    await agent.sync.wait_for_pass(agent.sync.request())
+    await agent.index_service.wait_for_pass(agent.index_service.request())
     assert (await agent.index.counts()).files == 1
     assert not keeping.done()
     keeping.cancel()

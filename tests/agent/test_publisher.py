@@ -91,7 +91,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
 async def publishing(tmp_path: Path, *, embeds: bool = True) -> AsyncIterator[tuple[Bench, Publisher]]:
     async with indexing(tmp_path, "qmd") as bench:
         settings = Publish(to="team", memory="alice/main", dsn_file="/nowhere")
-        publisher = Publisher("main", bench.index, bench.sync, bench.rules, settings, "me", embeds=embeds)
+        publisher = Publisher(
+            "main", bench.index, bench.index_service, bench.rules, settings, "me", embeds=embeds
+        )
         running = asyncio.create_task(publisher.run())
         try:
             yield bench, publisher

@@ -34,7 +34,7 @@ class _Member:
         self.moved = asyncio.Event()  # its tasks have noticed that its roots lead elsewhere
         self.link: ChangedLink | None = None  # so it is, and they have not
         self.has_forgotten = False  # where they led
-        self.sync = self  # of which the supervisor asks that
+        self.index_service = self  # of which the supervisor asks that
         self._world = world
 
     async def changed_link(self) -> ChangedLink | None:

@@ -226,7 +226,9 @@ async def test_what_is_wrong_beside_the_search_is_told_with_each_answer(bench: B
     health = SimpleNamespace(watcher=None, rebuild=None, store=None)
     sync = cast("Any", SimpleNamespace(health=health, catch_up=catch_up))
     backend = Builtin(
-        msgspec.structs.replace(bench.agent, sync=sync), cast("Any", Searching()), silent(bench.settings)
+        msgspec.structs.replace(bench.agent, index_service=sync),
+        cast("Any", Searching()),
+        silent(bench.settings),
     )
     answer = await backend.search(QUESTION)
     assert (answer.degraded, answer.stale) == ((DegradedPart("provider", "down"),), False)
@@ -277,7 +279,7 @@ async def test_a_question_that_is_put_to_several_memories_is_answered_as_one_tha
 
     health = SimpleNamespace(watcher=None, rebuild=None, store="full")
     sync = cast("Any", SimpleNamespace(health=health, catch_up=catch_up))
-    agent = msgspec.structs.replace(bench.agent, sync=sync)
+    agent = msgspec.structs.replace(bench.agent, index_service=sync)
     backend = Builtin(agent, cast("Any", Searching()), silent(bench.settings))
     stale = await backend.propose(QUESTION, is_explained=False)
     is_fresh = True
@@ -316,7 +318,7 @@ async def test_a_note_that_went_between_two_looks_is_not_there(bench: Bench) -> 
         return True
 
     sync = cast("Any", SimpleNamespace(catch_up=catch_up))
-    agent = msgspec.structs.replace(bench.agent, sync=sync)
+    agent = msgspec.structs.replace(bench.agent, index_service=sync)
     backend = Builtin(agent, cast("Any", Damaged()), silent(bench.settings))
     assert await backend.get(NOTE, start_line=1, lines=9, kinds=ALL) is None
     (bench.workspace / "outside.md").write_text("secret")

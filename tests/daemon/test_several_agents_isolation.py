@@ -222,7 +222,7 @@ async def living(home: Path, model: Model, provider: HashingProvider) -> AsyncIt
             engines,
             tasks,
             lambda *parts: build_agent(home / "state", BackendEnvironment({}, home), *parts),
-            lambda agent: agent.sync.run(),
+            lambda agent: agent.index_service.run(),
         )
         await fleet.follow(config)
         control = DaemonControl(stop=lambda: None, reload=nothing_changed)

@@ -586,7 +586,7 @@ async def test_no_more_tags_than_a_reply_holds(bench: Bench) -> None:
 async def test_a_sync_that_waits_for_nothing_returns_at_once(bench: Bench) -> None:
     """wait=False asks for a pass and tells what is there."""
     assert await bench.handlers.handle(wire.Sync(wait=False)) == wire.SyncReport(reason="none is wanted")
-    assert bench.agents.all()["main"].sync.pending == 1
+    assert bench.agents.all()["main"].index_service.pending == 1
 
 
 @pytest.mark.parametrize("patience_ms", [50, 0, -5])
@@ -612,7 +612,7 @@ async def test_status_names_the_daemon_and_its_agents(bench: Bench) -> None:
 async def test_status_says_what_is_done_to_an_index_and_its_vectors(bench: Bench) -> None:
     """Why it is built anew, from when that is asked for; and why nothing is embedded."""
     await bench.handlers.handle(wire.Reindex())
-    bench.agents.all()["main"].sync.suspend_vectors()
+    bench.agents.all()["main"].index_service.suspend_vectors()
     status = await bench.handlers.handle(wire.Status())
     assert isinstance(status, wire.StatusReport)
     told = status.agents["main"]
@@ -662,9 +662,9 @@ async def test_a_session_is_shown_its_own_agent_alone(bench: Bench) -> None:
     assert list(status.agents) == ["main"]
     assert status.agents["main"].workspace
     await bench.handlers.handle(wire.Sync(wait=False, session_key=OWN))
-    assert [agent.sync.pending for agent in bench.agents.all().values()] == [1, 0]
+    assert [agent.index_service.pending for agent in bench.agents.all().values()] == [1, 0]
     assert await bench.handlers.handle(wire.Reindex(session_key=OWN)) == wire.ReindexReport(agents=["main"])
-    assert bench.agents.all()["work"].sync.health.rebuild is None
+    assert bench.agents.all()["work"].index_service.health.rebuild is None
 
 
 async def test_sessions_that_were_warmed_are_remembered_up_to_a_number(
@@ -712,7 +712,7 @@ async def test_nothing_of_another_agent_is_told_or_done(bench: Bench, key: str) 
         assert isinstance(refused, wire.Failure)
         assert (refused.code, "work" in refused.message) == ("denied", False)
     assert (bench.backend.asked, bench.backend.read) == ([], [])
-    assert [agent.sync.pending for agent in bench.agents.all().values()] == [0, 0]
+    assert [agent.index_service.pending for agent in bench.agents.all().values()] == [0, 0]
 
 
 @pytest.mark.parametrize("key", ["agent:nobody:main", "agent:MAIN:main", "agent::main", "agent:../main:main"])
@@ -761,14 +761,14 @@ async def test_a_group_is_told_no_numbers_and_no_places(bench: Bench) -> None:
     await bench.agents.all()["main"].index.close()
     await bench.serve(scope=OPEN)
     agent = bench.agents.all()["main"]
-    agent.sync.rebuild("secret reason")
+    agent.index_service.rebuild("secret reason")
     bench.backend.answer = msgspec.structs.replace(
         bench.backend.answer, degraded=(DegradedPart("watcher", "/secret/place is gone"),)
     )
-    running = asyncio.create_task(agent.sync.run())
+    running = asyncio.create_task(agent.index_service.run())
     for request in (wire.Warm(session_key=GROUP), wire.Warm(session_key=GROUP)):
         assert await bench.handlers.handle(request) == wire.SyncReport()
-    passed = agent.sync.last_pass
+    passed = agent.index_service.last_pass
     for asks in (
         wire.Sync(session_key=GROUP, force=True),
         wire.Sync(session_key=GROUP, wait=False),
@@ -778,9 +778,9 @@ async def test_a_group_is_told_no_numbers_and_no_places(bench: Bench) -> None:
         refused = await bench.handlers.handle(asks)
         assert isinstance(refused, wire.Failure)
         assert refused.code == "denied"
-    assert (agent.sync.pending, agent.sync.last_pass) == (0, passed)
+    assert (agent.index_service.pending, agent.index_service.last_pass) == (0, passed)
     running.cancel()
-    agent.sync.rebuild("secret reason")
+    agent.index_service.rebuild("secret reason")
     status = await bench.handlers.handle(wire.Status(session_key=GROUP))
     assert isinstance(status, wire.StatusReport)
     told = status.agents["main"]
@@ -810,7 +810,7 @@ async def test_a_denied_session_is_told_nothing(bench: Bench) -> None:
         refused = await bench.handlers.handle(request)
         assert isinstance(refused, wire.Failure)
         assert refused.code == "denied"
-    assert bench.agents.all()["main"].sync.pending == 0
+    assert bench.agents.all()["main"].index_service.pending == 0
 
 
 async def test_a_group_may_not_have_memory_indexed_anew(bench: Bench) -> None:
@@ -821,7 +821,7 @@ async def test_a_group_may_not_have_memory_indexed_anew(bench: Bench) -> None:
         refused = await bench.handlers.handle(wire.Reindex(session_key=GROUP, dry_run=dry_run))
         assert isinstance(refused, wire.Failure)
         assert refused.code == "denied"
-    assert bench.agents.all()["main"].sync.health.rebuild is None
+    assert bench.agents.all()["main"].index_service.health.rebuild is None
 
 
 @pytest.mark.parametrize(
@@ -973,7 +973,7 @@ async def test_status_is_told_though_one_agent_cannot_tell_how_it_is(
     async def fails(*_: object, **__: object) -> None:
         raise failure
 
-    monkeypatch.setattr(bench.agents.all()["work"].sync, "counts", fails)
+    monkeypatch.setattr(bench.agents.all()["work"].index_service, "counts", fails)
     monkeypatch.setattr(agent_status, "COUNT_S", 100.0)  # on a busy machine the other one has its time
     status = await bench.handlers.handle(wire.Status())
     assert isinstance(status, wire.StatusReport)
@@ -995,7 +995,7 @@ async def test_status_is_that_of_an_agent_that_took_the_place_of_another(
         await bench.serve()
         raise StoreClosed("closed")
 
-    monkeypatch.setattr(before.sync, "counts", closed)
+    monkeypatch.setattr(before.index_service, "counts", closed)
     status = await bench.handlers.handle(wire.Status())
     assert isinstance(status, wire.StatusReport)
     assert status.agents["main"].store.ok

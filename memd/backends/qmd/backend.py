@@ -94,7 +94,7 @@ class QmdBackend:
         """Use a qmd that was found to answer; see `create`."""
         self._settings = agent.settings
         self._index = agent.index
-        self._sync = agent.sync
+        self._index_service = agent.index_service
         self._roots = tuple(agent.rules.roots)
         self._builtin = builtin
         self.runner = runner
@@ -206,7 +206,7 @@ class QmdBackend:
             answer = await self._builtin.search(question)
             untold = FallbackUse("qmd", "qmd does not report the dates of its results")
             return msgspec.structs.replace(answer, fallback=untold)
-        is_fresh = await self._sync.catch_up()
+        is_fresh = await self._index_service.catch_up()
         with timed_part("waiting for an update of qmd"):
             await self.updater.wait_for_collections(COLLECTIONS_S)
             await self.updater.caught_up(WAIT_S)
@@ -248,7 +248,7 @@ class QmdBackend:
         return self._instead.get(mode, mode)
 
     def _degraded(self, own: BackendAnswer | None, *, is_filtered: bool) -> tuple[DegradedPart, ...]:
-        health = self._sync.health
+        health = self._index_service.health
         vectors = self.updater.vectors
         found = (
             [DegradedPart("vector", f"qmd searches by words alone: {vectors.reason}")]

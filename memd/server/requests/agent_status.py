@@ -41,16 +41,16 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
     Raises:
         StoreClosed: the agent was stopped.
     """
-    rebuilding = agent.sync.health.rebuild
+    rebuilding = agent.index_service.health.rebuild
     contents = await _index_contents(agent)
     if (queue := agent.queue) is not None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SWITCHES_S):
                 await queue.load(agent.id)
     counts, broken = contents.counts, contents.broken
-    sync_health = agent.sync.health
-    last = agent.sync.last_pass
-    progress = agent.sync.progress
+    sync_health = agent.index_service.health
+    last = agent.index_service.last_pass
+    progress = agent.index_service.progress
     backend = agent.backend.status()
     return wire.AgentStatus(
         workspace=str(agent.settings.workspace),
@@ -60,7 +60,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         files=counts.files,
         chunks=counts.chunks,
         vectors=_vectors(agent, counts, backend.backend),
-        dirty=agent.sync.unfinished,
+        dirty=agent.index_service.unfinished,
         skipped=_skipped(agent, contents),
         keyword=wire.Health(ok=not (sync_health.keyword or broken), reason=sync_health.keyword or broken),
         vector=msgspec.convert(backend.vector, wire.VectorHealth, from_attributes=True),
@@ -71,7 +71,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         provider_health=provider_health(agent),
         store_bytes=agent.index.store_bytes,
         last_pass=None if last is None else _pass(last),
-        passes=[_pass(one) for one in agent.sync.notable_passes],
+        passes=[_pass(one) for one in agent.index_service.notable_passes],
         # Both are asked, as the counts may be of the index that was just replaced.
         rebuild=sync_health.rebuild or rebuilding,
         sources=list(agent.settings.sources),
@@ -79,7 +79,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         progress=None if progress is None else wire.Progress(done=progress[0], total=progress[1]),
         store=health(broken or sync_health.store or sync_health.maintenance),
         damaged=[str(file) for file in agent.index.damaged_files()],
-        embedding=None if agent.queue is None or agent.sync.vectors_suspended else embedding(agent),
+        embedding=None if agent.queue is None or agent.index_service.vectors_suspended else embedding(agent),
         endpoint=endpoint(agent),
         chosen=agent.providers.pair.choice.because,
         passed_over=passed_over(agent),
@@ -101,7 +101,7 @@ def _vectors(agent: RunningAgent, counts: Counts, backend: str) -> wire.Vectors:
         done=counts.done,
         waiting=counts.waiting if agent.embeds else 0,
         eta_s=agent.queue.eta_s(counts.waiting) if agent.embeds and agent.queue is not None else None,
-        note=f"they rest while {backend} answers" if agent.sync.vectors_suspended else None,
+        note=f"they rest while {backend} answers" if agent.index_service.vectors_suspended else None,
         resident_mb=round(agent.index.memory.resident_bytes / MB, 1),
         on_disk=agent.index.vectors.is_shelved,
     )
@@ -109,7 +109,7 @@ def _vectors(agent: RunningAgent, counts: Counts, backend: str) -> wire.Vectors:
 
 def _skipped(agent: RunningAgent, contents: "_IndexContents") -> dict[str, int]:
     """Return how many files and texts are not indexed or not embedded, by reason."""
-    skipped = dict(agent.sync.skipped)
+    skipped = dict(agent.index_service.skipped)
     if contents.counts.refused:
         skipped["text cannot be embedded"] = contents.counts.refused
     if not_utf8 := contents.tallies.get(NOT_UTF8):
@@ -193,7 +193,7 @@ class _IndexContents(msgspec.Struct, frozen=True):
 async def _index_contents(agent: RunningAgent) -> _IndexContents:
     try:
         async with asyncio.timeout(COUNT_S):
-            counts = await agent.sync.counts()
+            counts = await agent.index_service.counts()
             return _IndexContents(counts, await agent.index.session_counts(), await agent.index.tallies())
     except StoreClosed:
         raise
@@ -214,7 +214,7 @@ def _sessions(agent: RunningAgent, contents: _IndexContents) -> wire.Sessions | 
     return wire.Sessions(
         files=files,
         turns=turns,
-        waiting=agent.sync.growing,
+        waiting=agent.index_service.growing,
         lines_skipped=_below("lines.", contents.tallies),
     )
 

@@ -56,7 +56,7 @@ async def list_files(request: wire.Files, caller: Caller) -> wire.FileList:
         most=request.max_files,
         zone=zone,
     )
-    await allowed.agent.sync.catch_up()
+    await allowed.agent.index_service.catch_up()
     with _damage_reported(allowed):
         page = await allowed.agent.index.file_page(wanted, allowed.granted.kinds, order)
     return wire.FileList(
@@ -86,7 +86,7 @@ async def list_chunks(request: wire.Chunks, caller: Caller) -> wire.ChunkList:
     _check_page(request.max_chunks, MAX_ENTRIES, "max_chunks")
     skip = _checked_skip(request.skip)
     allowed = await _owned(caller, request.agent)
-    await allowed.agent.sync.catch_up()
+    await allowed.agent.index_service.catch_up()
     with _damage_reported(allowed):
         page = await allowed.agent.index.chunk_page(
             request.path,
@@ -122,7 +122,7 @@ async def list_turns(request: wire.Turns, caller: Caller) -> wire.TurnList:
     _check_page(request.max_turns, MAX_ENTRIES, "max_turns")
     skip = _checked_skip(request.skip)
     allowed = await _owned(caller, request.agent, "sessions")
-    await allowed.agent.sync.catch_up()
+    await allowed.agent.index_service.catch_up()
     with _damage_reported(allowed):
         page = await allowed.agent.index.turn_page(
             request.path,
@@ -160,7 +160,7 @@ class DuplicateFinder:
     async def list(self, request: wire.Duplicates, caller: Caller) -> wire.DuplicateList:
         """Return notes that are copies of each other or superseded; the errors are those of list_files."""
         allowed = await _owned(caller, request.agent, "memory")
-        await allowed.agent.sync.catch_up()
+        await allowed.agent.index_service.catch_up()
         index, kinds = allowed.agent.index, allowed.granted.kinds
         with _damage_reported(allowed):
             replaced = await index.superseded_notes(kinds, MAX_PAIRS + 1)

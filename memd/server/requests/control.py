@@ -111,9 +111,9 @@ async def reindex(request: wire.Reindex, caller: Caller) -> wire.ReindexReport:
     names = [agent.id for agent in agents]
     if not request.dry_run:
         for agent in agents:
-            agent.sync.rebuild("a reindex was asked for", force=request.force)
+            agent.index_service.rebuild("a reindex was asked for", force=request.force)
         return wire.ReindexReport(agents=names)
-    costs = [await agent.sync.cost(force=request.force) for agent in agents]
+    costs = [await agent.index_service.cost(force=request.force) for agent in agents]
     return wire.ReindexReport(
         agents=names,
         dry_run=True,

@@ -209,9 +209,9 @@ async def notify_manager(notifier: Notifier, agents: Agents, watchdog_s: float |
     said = ""
     while True:
         indexing = [
-            f"{agent.id} {agent.sync.progress[0]}/{agent.sync.progress[1]}"
+            f"{agent.id} {agent.index_service.progress[0]}/{agent.index_service.progress[1]}"
             for agent in agents.all().values()
-            if agent.sync.progress
+            if agent.index_service.progress
         ]
         status = f"indexing {', '.join(indexing)}" if indexing else "ready"
         if status != said:

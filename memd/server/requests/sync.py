@@ -65,7 +65,7 @@ async def _try_left_out(request: wire.Sync, agents: Agents) -> None:
 
 async def _follow_links(meant: Sequence[RunningAgent], agents: Agents) -> bool:
     """Wait for agents that are started again because a configured path leads elsewhere; return whether there were any."""
-    links = await asyncio.gather(*(agent.sync.changed_link() for agent in meant))
+    links = await asyncio.gather(*(agent.index_service.changed_link() for agent in meant))
     moved = [
         agent for agent, link in zip(meant, links, strict=True) if link is not None and link.now is not None
     ]
@@ -74,7 +74,7 @@ async def _follow_links(meant: Sequence[RunningAgent], agents: Agents) -> bool:
 
 
 async def _sync(agents: Sequence[RunningAgent], request: wire.Sync) -> wire.SyncReport | wire.Failure:
-    tickets = [agent.sync.request(force=request.force) for agent in agents]
+    tickets = [agent.index_service.request(force=request.force) for agent in agents]
     if not request.wait:
         return await sync_report(agents)
     deadline = RequestDeadline(request.patience_ms)
@@ -88,13 +88,13 @@ async def _sync(agents: Sequence[RunningAgent], request: wire.Sync) -> wire.Sync
             hint="memd-ctl status shows how far it is.",
         )
     if request.vectors:
-        await deadline.gather(*(agent.sync.wait_for_vectors() for agent in agents))
+        await deadline.gather(*(agent.index_service.wait_for_vectors() for agent in agents))
     return await sync_report(agents, passes)
 
 
 async def _wait_for_pass(agent: RunningAgent, ticket: int) -> PassReport:
     try:
-        return await agent.sync.wait_for_pass(ticket)
+        return await agent.index_service.wait_for_pass(ticket)
     except PassFailed as failure:
         raise PassFailed(f"agent {agent.id}: {failure}") from failure
 
@@ -110,9 +110,9 @@ async def sync_report(agents: Sequence[RunningAgent], passes: Sequence[PassRepor
         agents: The agents.
         passes: The passes that ran for this request.
     """
-    counts = [await agent.sync.counts() for agent in agents]
+    counts = [await agent.index_service.counts() for agent in agents]
     waiting = sum(count.waiting for count, agent in zip(counts, agents, strict=True) if agent.embeds)
-    embedding = [agent for agent in agents if not agent.sync.vectors_suspended]
+    embedding = [agent for agent in agents if not agent.index_service.vectors_suspended]
     queues = [(agent.id, agent.queue) for agent in embedding if agent.queue is not None]
     troubles = [queue.reason_of(agent_id) for agent_id, queue in queues]
     troubles += [agent.providers.reason for agent in embedding if agent.queue is None]
@@ -135,7 +135,7 @@ def _missing(agent: RunningAgent) -> list[str]:
     settings = agent.settings
     paths = (settings.workspace, *settings.extra_paths, *settings.sessions.paths)
     configured = {as_text(path.expanduser().absolute()) for path in paths}
-    return [origin.path for origin in agent.sync.missing if origin.path in configured]
+    return [origin.path for origin in agent.index_service.missing if origin.path in configured]
 
 
 def _joined(reasons: Sequence[str | None]) -> str:
@@ -160,7 +160,9 @@ class WarmedSessions:
         agent, key = allowed.agent, (allowed.agent.id, request.session_key)
         passes = None
         if key not in self._warmed:
-            passes = await RequestDeadline(WARM_MS).gather(agent.sync.wait_for_pass(agent.sync.request()))
+            passes = await RequestDeadline(WARM_MS).gather(
+                agent.index_service.wait_for_pass(agent.index_service.request())
+            )
             self._warmed[key] = None
             while len(self._warmed) > WARM_KEYS:
                 del self._warmed[next(iter(self._warmed))]

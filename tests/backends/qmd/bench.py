@@ -67,9 +67,9 @@ class Bench:
             providers=silent(self.settings),
             rng=Random(1),
         )
-        self.sync = IndexService("main", self.index, pending, parts)
+        self.index_service = IndexService("main", self.index, pending, parts)
         searcher = Searcher(self.index, self.settings, OneSpeaker(HashingProvider()))
-        self.agent = IndexedAgent("main", self.settings, self.rules, self.index, self.sync)
+        self.agent = IndexedAgent("main", self.settings, self.rules, self.index, self.index_service)
         self.builtin = Builtin(self.agent, searcher, silent(self.settings))
         environ = {"PATH": os.environ["PATH"], "HOME": str(home)} if environ is None else environ
         self.environment = BackendEnvironment(environ, home)
@@ -90,7 +90,7 @@ class Bench:
     async def settle(self) -> None:
         """Have the index follow the files."""
         async with asyncio.timeout(60):
-            await self.sync.wait_for_pass(self.sync.request())
+            await self.index_service.wait_for_pass(self.index_service.request())
 
     async def create(self) -> QmdBackend:
         """A qmd of the agent, which does not run yet."""
@@ -134,13 +134,13 @@ async def indexing(
     bench = Bench(home, str(command), environ=environ, qmd=qmd or {}, **settings)
     await bench.index.open()
     await bench.index.adopt(FINGERPRINT)
-    running = asyncio.create_task(bench.sync.run())
+    running = asyncio.create_task(bench.index_service.run())
     try:
         yield bench
     finally:
         running.cancel()
         await asyncio.wait([running])
-        await bench.sync.stop()
+        await bench.index_service.stop()
         await bench.index.close()
 
 

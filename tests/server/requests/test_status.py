@@ -60,7 +60,8 @@ def heard(watchdog_s: float | None, progress: Callable[[float], tuple[int, int] 
     def agents() -> dict[str, SimpleNamespace]:
         both = {"main": progress(now_s()), "idle": None}
         return {
-            name: SimpleNamespace(id=name, sync=SimpleNamespace(progress=at)) for name, at in both.items()
+            name: SimpleNamespace(id=name, index_service=SimpleNamespace(progress=at))
+            for name, at in both.items()
         }
 
     told = notify_manager(cast("Notifier", manager), cast("Agents", SimpleNamespace(all=agents)), watchdog_s)

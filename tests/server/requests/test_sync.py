@@ -63,7 +63,7 @@ class _Linked:
 
     def __init__(self, link: ChangedLink | None) -> None:
         self.link = link
-        self.sync = self
+        self.index_service = self
         self.requests = 0
 
     async def changed_link(self) -> ChangedLink | None:
