@@ -38,6 +38,22 @@ _CODE_SENT = re.compile(
     re.IGNORECASE,
 )
 
+# In India a PIN code is the postal one.
+_POSTAL = re.compile(
+    r"pin[ ]?code[ ](?:for|of|in)[ ][^\n0-9]{0,30}(?:parcel|deliver|shipping|address|postal|area|city|courier)",
+    re.IGNORECASE,
+)
+
+
+def is_postal(text: str, at: int) -> bool:
+    """Return whether a place is in "PIN code" or "code" where that names a part of a country."""
+    return _POSTAL.search(text, max(0, at - 4), at + 60) is not None
+
+
+def _pin(text: str, at: int) -> Span | None:
+    match = _PIN.match(text, at)
+    return None if match is None or is_postal(text, at) else match.span("secret")
+
 
 def _code_before(text: str, at: int) -> Span | None:
     """Return a number that the following words call a code."""
@@ -103,7 +119,7 @@ def _of_meeting(text: str, at: int) -> Span | None:
 
 
 RULES = (
-    Rule("pin-said", "code", ("pin",), matching(_PIN), skips_prose=True, has_digit=True),
+    Rule("pin-said", "code", ("pin",), _pin, skips_prose=True, has_digit=True),
     Rule("code-said", "code", ("code",), matching(_CODE), skips_prose=True, has_digit=True),
     Rule("code-of-card", "code", ("cvv", "cvc", "puk", "sim pin", "voicemail pin", "card pin"), matching(_OF_CARD), has_digit=True),
     Rule("code-told-before", "code", ("code",), _code_before, has_digit=True),

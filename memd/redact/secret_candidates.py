@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from memd.redact import randomness, secret_values, typed_letters
+from memd.redact import joined_words, randomness, secret_values, typed_letters
 from memd.redact.rule import Span
 
 Grade = Literal["sure", "mixed", "likely", "weak", "digits"]
@@ -192,9 +192,7 @@ def _graded(said: str) -> Grade | None:
         return None
     if plain.lower() in secret_values.HARMLESS_WORDS or secret_values.names_algorithm(plain):
         return None
-    if _NAME_OF_SECRET.fullmatch(plain) is not None:
-        return None
-    if _NAME_AND_VERSION.fullmatch(plain) is not None:
+    if _NAME_OF_SECRET.fullmatch(plain) is not None or _NAME_AND_VERSION.fullmatch(plain) is not None:
         return None
     if _NAMED_THING.fullmatch(plain) is not None or secret_values.is_reference(said):
         return None
@@ -202,6 +200,8 @@ def _graded(said: str) -> Grade | None:
         return "sure"
     if _WORDS.fullmatch(plain) is not None:
         return None if "." in plain[-_SIGNS_OF_SUFFIX:] else "weak"
+    if joined_words.is_worded(said):
+        return "weak" if "." in said else "likely"
     if _OF_PROGRAM.search(plain) is not None or _EXPRESSION.fullmatch(plain) is not None:
         return None
     if _SIGNED.fullmatch(said) is not None and len(said) >= _SIGNS_OF_LIKELY:

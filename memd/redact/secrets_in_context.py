@@ -15,7 +15,7 @@ from itertools import chain, islice
 
 import msgspec
 
-from memd.redact import secret_candidates
+from memd.redact import login_codes, secret_candidates
 from memd.redact.rule import LEAD_IN, Covered, Rule, Span, Walk, in_lower_case, stem
 from memd.redact.secret_candidates import SecretCandidate
 from memd.redact.secret_words import SECRET_WORDS, either
@@ -191,7 +191,9 @@ _BEGINS_ANSWER = re.compile(
 )
 _TELLS_ANSWER = re.compile(rf"{_SPEAKER}(?:[^.!?\n]|\.(?=\w)){{0,60}}\Z", re.IGNORECASE)
 _NEAR_ADJACENT = 28  # signs from where a word begins to a value that adjoins it, at most
-_ADJACENT = re.compile(r"[^\W\d_]{2,14}[\"'`*_]{0,3}[ ]{1,2}[\"'`“(*_]{0,3}")
+_ADJACENT = re.compile(
+    r"(?:secret[ ]|master[ ]|shared[ ])?[^\W\d_]{2,14}[\"'`*_]{0,3}[ ]{1,2}[\"'`“(*_]{0,3}"
+)
 _ADJOINS_SERVICE = frozenset({"sure", "mixed"})  # grades that count directly behind the name of a service
 _ENDS_VERB = re.compile(r"[^\W\d_][ ][ \"`“]{0,2}\Z")  # before a value that only a verb announces
 _WORDS_BETWEEN = re.compile(r"[^0-9.,;:!?()\n_=]{1,34}")
@@ -634,6 +636,8 @@ def _may_be_code(value: SecretCandidate, cue: _Cue, between: str, *, told: int) 
         or _NUMBER.search(between[-_NEAR_NUMBER:] if told == _TOLD else between)
         or "_" in between
     ):
+        return False
+    if login_codes.is_postal(between, 0):
         return False
     if _OF_ERRORS.search(between, cue.size) or (told < _TOLD and secret_candidates.is_year(plain)):
         return False

@@ -215,6 +215,7 @@ def secrets() -> Mapping[str, str]:
         "key by its word": f"the API key we use for maps is {'4f1c0b7e9a42d0e8' * 2}; DB_PASSWORD is now {token(11)}3",
         "words of a passphrase": "die Passphrase ist velvet cactus orbit harvest; password: a long story of words",
         "alone on a line": "the box:\nroot k7TqXx2m" + "Pw9Z\nadmin pts/0",
+        "words with a number": "the new laptop is set up, she logs in with waffle_ember743, not with login_form12",
         "what only refers": "arn:aws:secretsmanager:eu-west-3:120034005600:secret:shop/token-8xTqPz and ghp_"
         + "x" * 36,
         "words that are spelled out": "密码 jintianyehenkaixin\nпароль: сосна1987\nthe pw is still marmalade, all lower case",
