@@ -2,12 +2,23 @@
 
 import argparse
 import functools
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn, get_args
+from typing import NoReturn
 
 from memd import VERSION
+from memd.ctl.argument_types import (
+    count,
+    key_value,
+    line_count,
+    line_number,
+    max_results,
+    non_empty,
+    port,
+    presets,
+    seconds,
+    share,
+)
 from memd.ctl.failures import UsageError
 
 COMMANDS: Mapping[str, str] = {
@@ -49,8 +60,6 @@ MCP_CLIENTS = (
 )
 EDITORS = ("vscode", "cursor", "zed", "idea", "obsidian", "none")
 HOOK_CLIENTS = ("claude", "codex", "gemini", "opencode", "qwen")
-_MAX_RESULTS = 50
-_LONGEST_TIMEOUT_S = 9_000_000_000  # the limit of timers on all platforms
 
 
 class _Parser(argparse.ArgumentParser):
@@ -139,20 +148,22 @@ def make_parser(*, is_page: bool = False, command: str | None = None) -> argpars
     return top
 
 
+def _flag(
+    parser: argparse.ArgumentParser | argparse._MutuallyExclusiveGroup, *names: str, summary: str
+) -> None:
+    parser.add_argument(*names, action="store_true", help=summary)
+
+
 def _add_status(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-w", "--watch", action="store_true", help="draw it again each second, until Ctrl-C")
+    _flag(parser, "-w", "--watch", summary="draw it again each second, until Ctrl-C")
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--keep", action="store_true", help="keep the workspace, and say where it is")
+    _flag(parser, "--keep", summary="keep the workspace, and say where it is")
 
 
 def _add_web(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--no-browser",
-        action="store_true",
-        help="only print the address; it opens the page once, for a minute",
-    )
+    _flag(parser, "--no-browser", summary="only print the address; it opens the page once, for a minute")
     parser.add_argument(
         "--editor", choices=EDITORS, help="what opens a note from the page (else one that is installed)"
     )
@@ -165,14 +176,12 @@ def _add_openclaw(parser: argparse.ArgumentParser, common: argparse.ArgumentPars
         "status": "say whether OpenClaw's memory is memd's; exit status 1 if it is not",
     }
     actions = _subparsers(parser, common, "action", summaries)
-    actions["install"].add_argument(
-        "--write", action="store_true", help="give it memory_append, too, which adds to today's note"
-    )
+    _flag(actions["install"], "--write", summary="give it memory_append, too, which adds to today's note")
 
 
 def _add_help(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "topic", metavar="TOPIC", nargs="?", type=_named, help="the name of a page (else all names)"
+        "topic", metavar="TOPIC", nargs="?", type=non_empty, help="the name of a page (else all names)"
     )
 
 
@@ -182,7 +191,7 @@ def _add_completion(parser: argparse.ArgumentParser, common: argparse.ArgumentPa
         "uninstall": "delete them",
     }
     actions = _subparsers(parser, common, "action", summaries)
-    actions["install"].add_argument("--print", action="store_true", help="print the files, and write nothing")
+    _flag(actions["install"], "--print", summary="print the files, and write nothing")
 
 
 def _add_redact(parser: argparse.ArgumentParser) -> None:
@@ -190,17 +199,15 @@ def _add_redact(parser: argparse.ArgumentParser) -> None:
         "file",
         metavar="FILE",
         nargs="?",
-        type=_named,
+        type=non_empty,
         help="a note or a transcript, taken as text; - is stdin",
     )
-    parser.add_argument(
-        "--explain", action="store_true", help="name of each secret the rule that finds it, and why"
-    )
+    _flag(parser, "--explain", summary="name of each secret the rule that finds it, and why")
     parser.add_argument(
         "--scan",
         metavar="PATH",
         nargs="+",
-        type=_named,
+        type=non_empty,
         help="any files and directories: where secrets stand; exit status 4 if there are any",
     )
 
@@ -208,14 +215,17 @@ def _add_redact(parser: argparse.ArgumentParser) -> None:
 def _common() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS, allow_abbrev=False)
     add = common.add_argument_group("options of every command").add_argument
-    add("--agent", metavar="ID", type=_named, help="whose memory (else the only agent, or main)")
+    add("--agent", metavar="ID", type=non_empty, help="whose memory (else the only agent, or main)")
     add("--json", action="store_true", help="one JSON document on stdout")
-    add("--config", metavar="FILE", type=_named, help="the configuration (else MEMD_CONFIG)")
-    add("--socket", metavar="PATH", type=_named, help="where the daemon listens (else MEMD_SOCKET)")
+    add("--config", metavar="FILE", type=non_empty, help="the configuration (else MEMD_CONFIG)")
+    add("--socket", metavar="PATH", type=non_empty, help="where the daemon listens (else MEMD_SOCKET)")
     add(
-        "--state-dir", metavar="DIR", type=_named, help="where indexes and log are kept (else MEMD_STATE_DIR)"
+        "--state-dir",
+        metavar="DIR",
+        type=non_empty,
+        help="where indexes and log are kept (else MEMD_STATE_DIR)",
     )
-    add("--timeout", metavar="S", type=_seconds, help="give up after so many seconds")
+    add("--timeout", metavar="S", type=seconds, help="give up after so many seconds")
     add("--no-color", action="store_true", help="no colours; NO_COLOR does the same")
     return common
 
@@ -225,21 +235,21 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         "directory",
         metavar="DIR",
         nargs="?",
-        type=_named,
+        type=non_empty,
         help="with MEMORY.md or memory/ inside it becomes the agent's workspace, else it is searched as well",
     )
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask before an agent changes")
+    _flag(parser, "-y", "--yes", summary="do not ask before an agent changes")
 
 
 def _add_sync(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--no-wait", action="store_true", help="only ask for it")
-    parser.add_argument("--no-vectors", action="store_true", help="do not wait for vectors")
-    parser.add_argument("--force", action="store_true", help="look into every file, changed or not")
+    _flag(parser, "--no-wait", summary="only ask for it")
+    _flag(parser, "--no-vectors", summary="do not wait for vectors")
+    _flag(parser, "--force", summary="look into every file, changed or not")
 
 
 def _add_reindex(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--force", action="store_true", help="embed again too, although the vectors are kept")
-    parser.add_argument("--dry-run", action="store_true", help="only print what it would cost")
+    _flag(parser, "--force", summary="embed again too, although the vectors are kept")
+    _flag(parser, "--dry-run", summary="only print what it would cost")
 
 
 def _add_embed(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -255,35 +265,38 @@ def _add_embed(parser: argparse.ArgumentParser, common: argparse.ArgumentParser)
 
 def _add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY", nargs="+", help="a question, or words of the answer")
-    parser.add_argument("-n", "--max-results", metavar="N", type=_results, help="1 to 50")
-    parser.add_argument("--min-score", metavar="S", type=_share, help="0 to 1: the least score of a hit")
+    parser.add_argument("-n", "--max-results", metavar="N", type=max_results, help="1 to 50")
+    parser.add_argument("--min-score", metavar="S", type=share, help="0 to 1: the least score of a hit")
     parser.add_argument("--source", choices=("memory", "sessions"), help="search only there")
     parser.add_argument(
         "--now",
         metavar="DAY",
-        type=_named,
+        type=non_empty,
         help="the day on which it is asked, such as 2026-02-09 (else today)",
     )
     when = 'a date, a time, 7d, "last week", 上周 or "May 2026"'
-    parser.add_argument("--since", metavar="TIME", type=_named, help=f"nothing older: {when}")
-    parser.add_argument("--until", metavar="TIME", type=_named, help="nothing later: likewise")
+    parser.add_argument("--since", metavar="TIME", type=non_empty, help=f"nothing older: {when}")
+    parser.add_argument("--until", metavar="TIME", type=non_empty, help="nothing later: likewise")
     parser.add_argument(
         "--sort", choices=("relevance", "time"), default="relevance", help="time: the newest hit first"
     )
     add = functools.partial(parser.add_argument, action="append", default=[])
     add(
-        "--tag", metavar="TAG", type=_named, help="only notes with this tag, or one below it; again: with all"
+        "--tag",
+        metavar="TAG",
+        type=non_empty,
+        help="only notes with this tag, or one below it; again: with all",
     )
     add(
         "--path",
         metavar="GLOB",
-        type=_named,
+        type=non_empty,
         help='only these files, such as "memory/ops/**"; again: these, too',
     )
     add(
         "--property",
         metavar="KEY=VALUE",
-        type=_property,
+        type=key_value,
         help="only notes whose front matter says so; again: all",
     )
     _add_session_key(parser)
@@ -291,20 +304,16 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
 
 def _add_search_alone(parser: argparse.ArgumentParser) -> None:
     _add_search(parser)
-    parser.add_argument(
-        "--strict", action="store_true", help="leave out weak hits, which probably do not answer"
-    )
+    _flag(parser, "--strict", summary="leave out weak hits, which probably do not answer")
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     _add_search(parser)
-    parser.add_argument(
-        "-a", "--all", action="store_true", help="every candidate that was cut, not only the first"
-    )
+    _flag(parser, "-a", "--all", summary="every candidate that was cut, not only the first")
 
 
 def _add_eval(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", nargs="?", type=_named, help="questions, as TOML or JSONL")
+    parser.add_argument("file", metavar="FILE", nargs="?", type=non_empty, help="questions, as TOML or JSONL")
     parser.add_argument(
         "--mode",
         choices=("hybrid", "keyword", "vector"),
@@ -312,30 +321,28 @@ def _add_eval(parser: argparse.ArgumentParser) -> None:
         help="measure it alone (else all three)",
     )
     parser.add_argument(
-        "--beside", metavar="AGENT", type=_named, help="measure another agent, with settings of its own, too"
+        "--beside",
+        metavar="AGENT",
+        type=non_empty,
+        help="measure another agent, with settings of its own, too",
     )
     parser.add_argument(
-        "--make", metavar="N", type=_first_line, help="print N questions made of the notes, to be mended"
+        "--make", metavar="N", type=line_number, help="print N questions made of the notes, to be mended"
     )
-    parser.add_argument(
-        "-a",
-        "--all",
-        action="store_true",
-        help="every question whose evidence was not seen, not only the first",
-    )
+    _flag(parser, "-a", "--all", summary="every question whose evidence was not seen, not only the first")
 
 
 def _add_get(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path",
         metavar="PATH",
-        type=_named,
+        type=non_empty,
         help="as search printed it; PATH:FROM-TO and PATH#LFROM-LTO work too",
     )
     parser.add_argument(
-        "--from", dest="start_line", metavar="N", type=_first_line, help="the first line, from 1"
+        "--from", dest="start_line", metavar="N", type=line_number, help="the first line, from 1"
     )
-    parser.add_argument("--lines", metavar="N", type=_line, help="how many lines at most")
+    parser.add_argument("--lines", metavar="N", type=line_count, help="how many lines at most")
     _add_session_key(parser)
 
 
@@ -350,19 +357,19 @@ def _add_config(parser: argparse.ArgumentParser, common: argparse.ArgumentParser
     actions["import"].add_argument(
         "--from", dest="source", choices=("openclaw",), required=True, help="the program"
     )
-    actions["import"].add_argument("--print", action="store_true", help="print it, and change nothing")
-    actions["import"].add_argument("--force", action="store_true", help="replace the file that is there")
+    _flag(actions["import"], "--print", summary="print it, and change nothing")
+    _flag(actions["import"], "--force", summary="replace the file that is there")
     for name in ("check", "show"):
         actions[name].add_argument(
-            "file", metavar="FILE", nargs="?", type=_named, help="another file than the one in force"
+            "file", metavar="FILE", nargs="?", type=non_empty, help="another file than the one in force"
         )
-    actions["init"].add_argument("--force", action="store_true", help="replace the file that is there")
+    _flag(actions["init"], "--force", summary="replace the file that is there")
     for name, what in (("memory", "notes"), ("sessions", "transcripts")):
         choice = actions["init"].add_mutually_exclusive_group()
         choice.add_argument(
             f"--{name}",
             metavar="AGENTS",
-            type=_presets,
+            type=presets,
             help=f"search the {what} of these agents, such as claude-code,codex; do not ask",
         )
         choice.add_argument(
@@ -371,8 +378,8 @@ def _add_config(parser: argparse.ArgumentParser, common: argparse.ArgumentParser
 
 
 def _add_logs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-n", "--lines", metavar="N", type=_count, help="only the last N lines")
-    parser.add_argument("-f", "--follow", action="store_true", help="print what is added, until Ctrl-C")
+    parser.add_argument("-n", "--lines", metavar="N", type=count, help="only the last N lines")
+    _flag(parser, "-f", "--follow", summary="print what is added, until Ctrl-C")
 
 
 def _add_service(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -387,18 +394,12 @@ def _add_service(parser: argparse.ArgumentParser, common: argparse.ArgumentParse
     }
     actions = _subparsers(parser, common, "action", summaries)
     for name in ("install", "uninstall", "start", "stop", "restart"):
-        actions[name].add_argument(
-            "--print", action="store_true", help="print what would be written and run, and change nothing"
-        )
+        _flag(actions[name], "--print", summary="print what would be written and run, and change nothing")
     for name in ("install", "uninstall"):
-        actions[name].add_argument(
-            "--force",
-            action="store_true",
-            help="also files that memd did not write, or that were changed since",
+        _flag(
+            actions[name], "--force", summary="also files that memd did not write, or that were changed since"
         )
-    actions["install"].add_argument(
-        "--hardened", action="store_true", help="let it write to nothing but its state (systemd)"
-    )
+    _flag(actions["install"], "--hardened", summary="let it write to nothing but its state (systemd)")
     _add_logs(actions["logs"])
 
 
@@ -411,28 +412,28 @@ def _add_mcp(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -
     summaries |= {"token": "print the token by which a client may ask `serve`"}
     actions = _subparsers(parser, common, "action", summaries)
     actions["serve"].add_argument(
-        "--port", metavar="N", type=_port, default=8737, help="where (else 8737); 0: any that is free"
+        "--port", metavar="N", type=port, default=8737, help="where (else 8737); 0: any that is free"
     )
     choice = actions["token"].add_mutually_exclusive_group()
-    choice.add_argument("--rotate", action="store_true", help="replace it: the old one is no longer in force")
-    choice.add_argument("--revoke", action="store_true", help="take it out of force")
-    choice.add_argument("--list", action="store_true", help="whose tokens there are")
+    _flag(choice, "--rotate", summary="replace it: the old one is no longer in force")
+    _flag(choice, "--revoke", summary="take it out of force")
+    _flag(choice, "--list", summary="whose tokens there are")
     _add_session_key(actions["token"])
     for name in ("install", "uninstall"):
         help_text = "the program that starts it"
         actions[name].add_argument("--client", choices=MCP_CLIENTS, required=True, help=help_text)
     _add_session_key(actions["install"])
-    actions["install"].add_argument(
-        "--trust", action="store_true", help="have the client call the tools, which only read, without asking"
+    _flag(
+        actions["install"],
+        "--trust",
+        summary="have the client call the tools, which only read, without asking",
     )
-    actions["install"].add_argument(
+    _flag(
+        actions["install"],
         "--write",
-        action="store_true",
-        help="give it memory_append, too, which adds to today's note; needs a private --session-key",
+        summary="give it memory_append, too, which adds to today's note; needs a private --session-key",
     )
-    actions["install"].add_argument(
-        "--print", action="store_true", help="print the entry, and change nothing"
-    )
+    _flag(actions["install"], "--print", summary="print the entry, and change nothing")
 
 
 def _add_hook(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -447,24 +448,23 @@ def _add_hook(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     events = _subparsers(parser, common, "event", summaries)
     for name in ("install", "uninstall"):
         events[name].add_argument("--client", choices=HOOK_CLIENTS, required=True, help="the program")
-    events["install"].add_argument(
-        "--print", action="store_true", help="print the settings, and change nothing"
-    )
+    _flag(events["install"], "--print", summary="print the settings, and change nothing")
     for name, event in events.items():
         if name != "uninstall":
             _add_session_key(event)
     for name in ("user-prompt", "install"):
+        _flag(events[name], "--sessions", summary="of transcripts too, not of notes alone")
         events[name].add_argument(
-            "--sessions", action="store_true", help="of transcripts too, not of notes alone"
-        )
-        events[name].add_argument(
-            "--min-score", metavar="S", type=_share, help="0 to 1: the least score of a hit (else 0.45)"
+            "--min-score", metavar="S", type=share, help="0 to 1: the least score of a hit (else 0.45)"
         )
 
 
 def _add_session_key(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--session-key", metavar="KEY", type=_named, help="the conversation that asks (else you, the owner)"
+        "--session-key",
+        metavar="KEY",
+        type=non_empty,
+        help="the conversation that asks (else you, the owner)",
     )
 
 
@@ -480,34 +480,32 @@ def _add_shared(parser: argparse.ArgumentParser, common: argparse.ArgumentParser
         actions[name].add_argument(
             "--admin-dsn-file",
             metavar="FILE",
-            type=_named,
+            type=non_empty,
             required=True,
             help="one line, readable by you alone: the connection string of an administrator of the database",
         )
-    actions["init"].add_argument("--print", action="store_true", help="print the SQL, and change nothing")
-    actions["init"].add_argument(
-        "-y", "--yes", action="store_true", help="do it (else it only says what it would do)"
-    )
+    _flag(actions["init"], "--print", summary="print the SQL, and change nothing")
+    _flag(actions["init"], "-y", "--yes", summary="do it (else it only says what it would do)")
     for name in ("grant", "revoke"):
-        actions[name].add_argument("member", metavar="MEMBER", type=_named, help="a-z, digits and _")
-    actions["grant"].add_argument("memory", metavar="MEMORY", type=_named, help="such as alice/main")
-    actions["revoke"].add_argument("memory", metavar="MEMORY", type=_named, nargs="?", help="else all")
+        actions[name].add_argument("member", metavar="MEMBER", type=non_empty, help="a-z, digits and _")
+    actions["grant"].add_argument("memory", metavar="MEMORY", type=non_empty, help="such as alice/main")
+    actions["revoke"].add_argument("memory", metavar="MEMORY", type=non_empty, nargs="?", help="else all")
     actions["grant"].add_argument("rights", choices=("read", "write"), help="write: publish and search")
     actions["grant"].add_argument(
-        "--dsn-file", metavar="OUT", type=_named, help="where the DSN goes, with a new password"
+        "--dsn-file", metavar="OUT", type=non_empty, help="where the DSN goes, with a new password"
     )
-    actions["grant"].add_argument("--force", action="store_true", help="replace OUT")
+    _flag(actions["grant"], "--force", summary="replace OUT")
     for name in ("init", "status"):
         actions[name].add_argument(
             "--shared",
             metavar="NAME",
-            type=_named,
+            type=non_empty,
             help="which [shared.NAME] of the configuration (else the only one)",
         )
     actions["init"].add_argument(
         "--member",
         metavar="NAME",
-        type=_named,
+        type=non_empty,
         default="publisher",
         help="what this machine is called as a member",
     )
@@ -543,88 +541,6 @@ def _columns() -> int:
         return os.get_terminal_size(1).columns or 80
     except OSError:
         return 80
-
-
-# argparse names the type by the function's name in messages, unless the error has a message of its own.
-
-
-def _named(text: str) -> str:
-    if not text or "\0" in text:
-        raise argparse.ArgumentTypeError("must not be empty")
-    return text
-
-
-def _presets(text: str) -> tuple[str, ...]:
-    import difflib  # noqa: PLC0415 - a hook waits for other commands
-
-    from memd.config.settings import PresetName  # noqa: PLC0415 - likewise
-
-    known = get_args(PresetName)
-    named = tuple(dict.fromkeys(filter(None, (name.strip() for name in text.split(",")))))
-    for name in named:
-        if name not in known:
-            near = difflib.get_close_matches(name.casefold(), known, n=1, cutoff=0.4)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(known)}{hint}")
-    if not named:
-        raise argparse.ArgumentTypeError(f"names no agent; there are {', '.join(known)}")
-    return named
-
-
-def _property(text: str) -> tuple[str, str]:
-    key, mark, value = text.partition("=")
-    if not mark or not key.strip():
-        raise argparse.ArgumentTypeError(f"{text} is not like status=done")
-    return key, value
-
-
-def _seconds(text: str) -> float:
-    seconds = _number(text)
-    if not 0 < seconds <= _LONGEST_TIMEOUT_S:
-        raise argparse.ArgumentTypeError(f"{text} is no time that could be waited; give seconds, such as 30")
-    return seconds
-
-
-def _share(text: str) -> float:
-    share = _number(text)
-    if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
-    return share
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
-def _results(text: str) -> int:
-    return _whole(text, 1, _MAX_RESULTS)
-
-
-def _first_line(text: str) -> int:
-    # The line from which a long turn continues is a number far above the lines of a file.
-    return _whole(text, 1, 2**53)
-
-
-def _line(text: str) -> int:
-    return _whole(text, 1, 2**31)
-
-
-def _port(text: str) -> int:
-    return _whole(text, 0, 65_535)
-
-
-def _count(text: str) -> int:
-    return _whole(text, 0, 2**31)
-
-
-def _whole(text: str, least: int, most: int) -> int:
-    # int() refuses thousands of digits with an error of its own.
-    if text.isascii() and text.isdecimal() and len(text) <= 16 and least <= int(text) <= most:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least} to {most}")
 
 
 # The options of each command.

@@ -153,8 +153,8 @@ def test_a_hook_is_known_by_its_command_line(argv: list[str], is_hook: bool) -> 
 def test_a_timeout_and_a_number_of_results_go_to_their_ends() -> None:
     """One more is refused."""
     longest, most = (
-        shipped("memd.ctl.arguments._LONGEST_TIMEOUT_S"),
-        shipped("memd.ctl.arguments._MAX_RESULTS"),
+        shipped("memd.ctl.argument_types._LONGEST_TIMEOUT_S"),
+        shipped("memd.ctl.argument_types._MAX_RESULTS"),
     )
     argv = ["search", "x", "--timeout", str(longest), "--max-results", str(most)]
     assert arguments.parse(argv).timeout == longest
