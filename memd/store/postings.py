@@ -466,10 +466,11 @@ class Postings(msgspec.Struct, frozen=True):
             keys: The keys of the terms; None: of what is no term, which no chunk holds.
             chunk_ids: The ids of chunks.
         """
-        held = np.zeros((len(keys), len(chunk_ids)), np.bool_)
+        of_ascending = np.zeros((len(keys), len(chunk_ids)), np.bool_)
         numbers = [number for number, key in enumerate(keys) if key is not None]
         wanted = np.array([keys[number] for number in numbers], np.uint64)
-        rows, is_here = places_among(self.ids, chunk_ids)
+        order = np.argsort(chunk_ids)  # ascending rows are found in two thirds of the time
+        rows, is_here = places_among(self.ids, chunk_ids[order])
         ends = [*(segment.first for segment in self.segments[1:]), len(self)]
         for segment, last in zip(self.segments, ends, strict=True):
             is_in = is_here & (segment.first <= rows) & (rows < last)
@@ -482,7 +483,10 @@ class Postings(msgspec.Struct, frozen=True):
             bounds = segment.starts[at[found]].tolist(), segment.starts[at[found] + 1].tolist()
             for n, start, end in zip(found.tolist(), *bounds, strict=True):
                 of_term = segment.rows[start:end]
-                held[numbers[n], here] = of_term.take(of_term.searchsorted(sought), mode="clip") == sought
+                is_held = of_term.take(of_term.searchsorted(sought), mode="clip") == sought
+                of_ascending[numbers[n], here] = is_held
+        held = np.empty_like(of_ascending)
+        held[:, order] = of_ascending
         return held
 
     def let_through(self, wanted: SearchFilter, files: Ints | None, undated: Ints) -> Rows:
