@@ -148,12 +148,18 @@ class ShownLines:
     def __init__(self) -> None:
         """Start with no lines."""
         self._lines: dict[Place, list[str]] = {}
+        self._paths: set[str] = set()
 
     def add(self, chunk: StoredChunk, part: ShownPart) -> None:
         """Add the shown lines of a chunk."""
+        self._paths.add(chunk.path)
         places = line_places(chunk)[part.first : part.first + len(part.lines)]
         for place, line in zip(places, part.lines, strict=True):
             self._lines.setdefault(place, []).append(line)
+
+    def has_any_of(self, chunk: StoredChunk) -> bool:
+        """Return whether a line of the file of a chunk was shown."""
+        return chunk.path in self._paths
 
     def has(self, place: Place, line: str) -> bool:
         """Return whether a line was shown. A long line is in several chunks: only the same part of it counts."""
@@ -200,6 +206,9 @@ def fresh_part(
 
 def _fresh(chunk: StoredChunk, shown: ShownLines, lines: list[str], closest: Span | None) -> Iterator[_Run]:
     """Yield the runs of lines that were not shown."""
+    if not shown.has_any_of(chunk):
+        yield _Run(0, chunk.text, _within(closest, 0, len(chunk.text)))
+        return
     begin, text = 0, 0  # the current run: its first line, and the offset of that line
     at = 0
     for line, (place, words) in enumerate(zip([*line_places(chunk), None], [*lines, ""], strict=True)):
