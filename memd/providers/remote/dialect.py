@@ -119,7 +119,7 @@ class Dialect(Protocol):
         """The limit of one text in estimated tokens; longer texts are split."""
         ...
 
-    def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
+    def embed(self, texts: Sequence[str], role: TextRole) -> HttpRequest:
         """Return the request for the vectors of some texts."""
         ...
 

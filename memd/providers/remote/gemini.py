@@ -49,22 +49,22 @@ class Gemini(msgspec.Struct, frozen=True):
         """The settings besides the model that affect vectors."""
         return (*(self.prefixes or ()), *((str(self.dimensions),) if self.sends_dimensions else ()))
 
-    def content(self, text: str, side: TextRole) -> dict[str, object]:
+    def content(self, text: str, role: TextRole) -> dict[str, object]:
         """Return the request for one text, as batch jobs use it too."""
-        prefix = "" if self.prefixes is None else self.prefixes[0 if side is TextRole.QUERY else 1]
+        prefix = "" if self.prefixes is None else self.prefixes[0 if role is TextRole.QUERY else 1]
         one: dict[str, object] = {
             "model": f"models/{self.model}",
             "content": {"parts": [{"text": prefix + text}]},
         }
         if self.prefixes is None:
-            one["taskType"] = TASK[side]
+            one["taskType"] = TASK[role]
         if self.sends_dimensions:
             one["outputDimensionality"] = self.dimensions
         return one
 
-    def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
+    def embed(self, texts: Sequence[str], role: TextRole) -> HttpRequest:
         """Return the request for the vectors of some texts."""
-        body = {"requests": [self.content(text, side) for text in texts]}
+        body = {"requests": [self.content(text, role) for text in texts]}
         return HttpRequest(f"models/{self.model}:batchEmbedContents", msgspec.json.encode(body))
 
     def vectors(self, body: bytes, count: int) -> Sequence[Sequence[float]]:

@@ -73,7 +73,7 @@ async def identify(
 async def _embed(
     client: RetryingClient,
     texts: tuple[str, ...],
-    side: TextRole,
+    role: TextRole,
     dimensions: int | None,
     retries: RetryPolicy,
 ) -> Vectors:
@@ -81,6 +81,6 @@ async def _embed(
     rows: list[Vectors] = []
     for group in requests(some, client.dialect.limits):
         sent = [piece.text for piece in group]
-        rows.append(await client.ask(sent, side, dimensions=dimensions, timeout_s=TIMEOUT_S, retries=retries))
+        rows.append(await client.ask(sent, role, dimensions=dimensions, timeout_s=TIMEOUT_S, retries=retries))
         dimensions = rows[0].shape[1]
     return whole(some, np.concatenate(rows), len(texts))

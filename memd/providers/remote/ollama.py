@@ -44,9 +44,9 @@ class Ollama(msgspec.Struct, frozen=True):
         """The settings besides the model that affect vectors."""
         return (*self.prefixes, str(self.wanted_dimensions))
 
-    def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
+    def embed(self, texts: Sequence[str], role: TextRole) -> HttpRequest:
         """Return the request for the vectors of some texts; the server rejects texts that are too long, and truncates none."""
-        prefix = self.prefixes[0 if side is TextRole.QUERY else 1]
+        prefix = self.prefixes[0 if role is TextRole.QUERY else 1]
         body: dict[str, object] = {
             "model": self.model,
             "input": [prefix + text for text in texts],

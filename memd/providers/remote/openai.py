@@ -44,9 +44,9 @@ class OpenAI(msgspec.Struct, frozen=True):
         """The settings besides the model that affect vectors."""
         return (*self.prefixes, *self.input_types, str(self.dimensions) if self.sends_dimensions else "")
 
-    def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
+    def embed(self, texts: Sequence[str], role: TextRole) -> HttpRequest:
         """Return the request for the vectors of some texts."""
-        place = 0 if side is TextRole.QUERY else 1
+        place = 0 if role is TextRole.QUERY else 1
         body: dict[str, object] = {
             "model": self.model,
             "input": [self.prefixes[place] + text for text in texts],
@@ -132,12 +132,12 @@ class Voyage(msgspec.Struct, frozen=True):
         """The settings besides the model that affect vectors."""
         return (str(self.dimensions),) if self.sends_dimensions else ()
 
-    def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
+    def embed(self, texts: Sequence[str], role: TextRole) -> HttpRequest:
         """Return the request for the vectors of some texts; the server rejects texts that are too long, and truncates none."""
         body: dict[str, object] = {
             "model": self.model,
             "input": list(texts),
-            "input_type": side.value,
+            "input_type": role.value,
             "truncation": False,
         }
         if self.sends_dimensions:

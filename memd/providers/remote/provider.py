@@ -194,13 +194,13 @@ class RemoteProvider:
         middle = len(group) // 2
         return [*await self._questions(group[:middle]), *await self._questions(group[middle:])]
 
-    async def embed(self, texts: Sequence[str], side: TextRole) -> Vectors:
+    async def embed(self, texts: Sequence[str], role: TextRole) -> Vectors:
         """Embed a few short texts unchanged, in one request.
 
         Raises:
             EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused.
         """
-        return await self._ask(texts, side, self._request_timeout_s, self._indexing)
+        return await self._ask(texts, role, self._request_timeout_s, self._indexing)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -272,10 +272,10 @@ class RemoteProvider:
         )
 
     async def _ask(
-        self, texts: Sequence[str], side: TextRole, timeout_s: float, retries: RetryPolicy
+        self, texts: Sequence[str], role: TextRole, timeout_s: float, retries: RetryPolicy
     ) -> Vectors:
         return await self._client.ask(
-            texts, side, dimensions=self._model.dimensions, timeout_s=timeout_s, retries=retries
+            texts, role, dimensions=self._model.dimensions, timeout_s=timeout_s, retries=retries
         )
 
 

@@ -116,7 +116,7 @@ class RetryingClient:
     async def ask(
         self,
         texts: Sequence[str],
-        side: TextRole,
+        role: TextRole,
         *,
         dimensions: int | None,
         timeout_s: float,
@@ -126,7 +126,7 @@ class RetryingClient:
 
         Args:
             texts: Texts that fit into one request.
-            side: Whether they are questions or documents.
+            role: Whether they are questions or documents.
             dimensions: The expected length of vectors; None: all equal.
             timeout_s: For each attempt.
             retries: The retry policy.
@@ -138,7 +138,7 @@ class RetryingClient:
         """
         async for attempt in retries.attempt():
             with attempt:
-                answer = await self.session.send(self.dialect.embed(texts, side), timeout_s)
+                answer = await self.session.send(self.dialect.embed(texts, role), timeout_s)
                 if not answer.is_success:
                     failure = replies.failure(
                         answer, self.dialect, key=self.account.key, texts=(*texts, *self._headers())

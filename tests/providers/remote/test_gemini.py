@@ -9,7 +9,7 @@ from memd.providers.remote.gemini import gemini
 
 
 @pytest.mark.parametrize(
-    ("model", "side", "text", "task"),
+    ("model", "role", "text", "task"),
     [
         ("", TextRole.QUERY, "a", "RETRIEVAL_QUERY"),
         ("gemini-embedding-001", TextRole.DOCUMENT, "a", "RETRIEVAL_DOCUMENT"),
@@ -18,10 +18,10 @@ from memd.providers.remote.gemini import gemini
     ],
 )
 def test_each_generation_is_told_in_its_way_what_a_text_is(
-    model: str, side: TextRole, text: str, task: str | None
+    model: str, role: TextRole, text: str, task: str | None
 ) -> None:
     """The first by a task type; the second does not heed one, and wants words before the text."""
-    [one] = msgspec.json.decode(gemini(model, Remote()).embed(["a"], side).body)["requests"]
+    [one] = msgspec.json.decode(gemini(model, Remote()).embed(["a"], role).body)["requests"]
     assert one["content"] == {"parts": [{"text": text}]}
     assert one.get("taskType") == task
 
