@@ -167,9 +167,7 @@ def _second(
     settings: AgentSettings, chosen: _Considered, inputs: ChoiceInputs, rng: Random
 ) -> tuple[Candidate | None, str | None]:
     """Return the fallback, or why there is none although one is configured."""
-    if settings.fallback == "none":
-        return None, None
-    if settings.fallback == chosen.provider:
+    if settings.fallback in {"none", chosen.provider}:
         return None, None
     one = _fallback(settings, settings.fallback)
     try:

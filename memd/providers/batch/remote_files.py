@@ -7,8 +7,8 @@ import structlog
 
 from memd.domain_types import BatchFile
 from memd.errors import MemdError
-from memd.providers.batch.circuit_breaker import Ledger
 from memd.providers.batch.client import REQUEST_FAILURES, BatchClient
+from memd.providers.batch.ledger import Ledger
 from memd.providers.provider import EmbedUnavailable
 from memd.providers.remote.dialect import HttpRequest, NotSupported
 

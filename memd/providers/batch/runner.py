@@ -12,10 +12,11 @@ from memd.config.settings import BatchSettings
 from memd.domain_types import BatchJob, TextHash
 from memd.errors import MemdError, TransientError
 from memd.providers.batch import circuit_breaker
-from memd.providers.batch.circuit_breaker import BatchState, Ledger
+from memd.providers.batch.circuit_breaker import BatchState
 from memd.providers.batch.client import BatchClient, JobFailed
 from memd.providers.batch.dialect import BatchDialect, groups
 from memd.providers.batch.job import JobLate, JobRun, VectorForm
+from memd.providers.batch.ledger import Ledger
 from memd.providers.batch.remote_files import RemoteFiles, upload_name
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import ContentRefused, NotSupported, RequestTooLarge
@@ -177,7 +178,7 @@ class BatchRunner:
         Raises:
             MemdError: they are on, but this will be forgotten at a restart.
         """
-        self._state = circuit_breaker.turned_on(self._state)
+        self._state = BatchState()
         self._failed.clear()
         self.changes.notify()
         async with self._writing_state:
@@ -257,7 +258,7 @@ class BatchRunner:
         else:
             if is_there:
                 self._failed.update(missing)
-                self._state = circuit_breaker.succeeded(self._state)
+                self._state = BatchState()
                 log.info("embed.batch_ended", texts=job.texts, missing=len(missing))
         del self._missing[job.id]
         self.changes.notify()

@@ -13,11 +13,11 @@ import numpy as np
 from memd.config.settings import BatchSettings, Remote
 from memd.domain_types import TextHash
 from memd.providers.api_keys import ProviderAddress, account
-from memd.providers.batch.circuit_breaker import Ledger
 from memd.providers.batch.client import BatchClient, BatchTimeouts, batch_dialect
 from memd.providers.batch.dialect import BatchDialect, BatchLimits
 from memd.providers.batch.gemini import GeminiBatches
 from memd.providers.batch.job import VectorForm
+from memd.providers.batch.ledger import Ledger
 from memd.providers.batch.openai import OpenAIBatches
 from memd.providers.batch.runner import BatchRunner
 from memd.providers.cosine_calibration import Bias, BiasLine

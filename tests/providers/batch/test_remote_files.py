@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 
 from memd.domain_types import BatchFile
-from memd.providers.batch.circuit_breaker import Ledger
 from memd.providers.batch.client import BatchTimeouts
+from memd.providers.batch.ledger import Ledger
 from memd.providers.batch.remote_files import RemoteFiles
 from memd.providers.remote.dialect import HttpAnswer
 from tests.providers.batch.scripted import answer, scripted_client

@@ -13,7 +13,8 @@ import pytest
 from memd.config.settings import BatchSettings
 from memd.domain_types import BatchFile, BatchJob, TextHash
 from memd.errors import MemdError
-from memd.providers.batch.circuit_breaker import BatchState, Ledger
+from memd.providers.batch.circuit_breaker import BatchState
+from memd.providers.batch.ledger import Ledger
 from memd.providers.cosine_calibration import Bias, BiasLine
 from memd.store import migrations
 from memd.store.errors import StoreFull, StoreNewer

@@ -390,6 +390,11 @@ async def test_two_failures_turn_batches_off_and_that_outlives_a_restart(
         async with batching(name, url, file) as rig:
             await through(rig, texts_of(4, "first"))
             assert rig.batches.state.failures == 1
+            server.batch_outcome = "completed"
+            await through(rig, texts_of(4, "between"))
+            assert rig.batches.state.failures == 0, "a success forgets what failed before"
+            server.batch_outcome = "failed"
+            await through(rig, texts_of(4, "first again"))
             await through(rig, texts_of(4, "second"))
             assert not rig.batches.is_open
             await until_async(lambda: "embed.batches_turned_off" in [one["event"] for one in logs], 20)
@@ -410,7 +415,7 @@ async def test_two_failures_turn_batches_off_and_that_outlives_a_restart(
         assert rig.batches.is_open
         await through(rig, texts_of(4, "third"))
         assert rig.batches.state.failures == 0
-    assert len(server.jobs) == 3
+    assert len(server.jobs) == 5
 
 
 async def test_jobs_that_fail_at_the_same_time_count_each(server: EmbeddingServer, tmp_path: Path) -> None:
