@@ -14,8 +14,8 @@ from memd.runtime.profiling import timed_part
 from memd.runtime.threads import Threads
 from memd.sources import notes
 from memd.store.sessions import TurnSpan
-from memd.text.tokens import safe_end
 from memd.text.turn_header import with_header
+from memd_client.context.truncate import safe_end
 
 READ_S = 5.0  # longer than this, the disk counts as not answering
 

@@ -7,7 +7,8 @@ from pathlib import PurePosixPath
 
 from memd.chunk.line_index import LineIndex, heading_of
 from memd.domain_types import Document
-from memd.text.tokens import cut, is_mostly_cjk
+from memd.text.tokens import is_mostly_cjk
+from memd_client.context.truncate import head
 
 Heading = tuple[int, str]  # level, words
 
@@ -45,9 +46,9 @@ def title_of(document: Document) -> tuple[str, int]:
             continue
         level, words = heading_of(text) or (0, "")
         if level == 1 and words:
-            return cut(words.strip(), _HEADING_CHARS), front
+            return head(words.strip(), _HEADING_CHARS), front
         break
-    return cut(named or PurePosixPath(document.path).stem, _HEADING_CHARS), front
+    return head(named or PurePosixPath(document.path).stem, _HEADING_CHARS), front
 
 
 def _front_title(text: str) -> str:
@@ -86,7 +87,7 @@ def headings_above(
 
 def _words(text: str) -> str:
     heading = heading_of(text)
-    return cut(heading[1].strip(), _HEADING_CHARS) if heading else ""
+    return head(heading[1].strip(), _HEADING_CHARS) if heading else ""
 
 
 def dates_of(document: Document) -> tuple[str, ...]:
@@ -113,7 +114,7 @@ def context_of(title: str, headings: Iterable[Heading], dates: Collection[str]) 
     above = [words for _, words in headings if words != title]
     place = " > ".join([title, *above[-3:]])
     if not dates:
-        return cut(place, _CONTEXT_CHARS)
+        return head(place, _CONTEXT_CHARS)
     place_words = set(_WORD.findall(place))
     new = ", ".join(day for day in dates if not place_words.issuperset(_WORD.findall(day)))
-    return cut(f"{place} ({new})" if new else place, _CONTEXT_CHARS)
+    return head(f"{place} ({new})" if new else place, _CONTEXT_CHARS)

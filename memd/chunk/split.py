@@ -5,7 +5,9 @@ from bisect import bisect_left
 
 import msgspec
 
-from memd.text.tokens import quarter_tokens, safe_end, width, word_end
+from memd.text.tokens import width, word_end
+from memd_client.context.truncate import safe_end
+from memd_client.token_estimate import quarter_tokens
 
 _SENTENCE_END = re.compile(r"[。！？；…][”’」』）】]?|[.!?][\"')\]]?(?=\s)")
 

@@ -12,8 +12,8 @@ from memd.chunk.markdown import LONGEST
 from memd.chunk.split import ChunkSize, fit_end, parts_of, piece_end
 from memd.domain_types import Chunk, TextHash, Turn, embedded_text
 from memd.text.time_spans import TimeSpan
-from memd.text.tokens import quarter_tokens
 from memd.text.turn_header import CONTINUED, brief, day_of, header, local_time, quote_headers
+from memd_client.token_estimate import quarter_tokens
 
 # A smaller chunk would consist of headers.
 _MIN_TOKENS = 32

@@ -22,7 +22,7 @@ from memd.store.chunk_parts import hash_of
 from memd.store.embedding_cache import KnownVectors
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.text.tokens import estimate_tokens
+from memd_client.token_estimate import estimate_tokens
 
 
 class RebuildCost(msgspec.Struct, frozen=True):

@@ -14,7 +14,8 @@ from memd.text.edits import may_be_misspelt
 from memd.text.small_talk import is_small_talk
 from memd.text.time_phrases import TimePhrase, time_phrases
 from memd.text.time_spans import TimeSpan
-from memd.text.tokens import WORD_CHARACTER, cut, folded, is_cjk, words_and
+from memd.text.tokens import WORD_CHARACTER, folded, is_cjk, words_and
+from memd_client.context.truncate import head
 
 SUPPORT = 0.5  # the least share of words that a text must hold to be supported by them
 
@@ -162,7 +163,7 @@ def parse(text: str, now: datetime | None = None) -> Query:
     phrases = _chosen([phrase for phrase in quoted if _is_phrase(phrase)] + marked, _MAX_PHRASES)
     if not phrases and not words:
         return Query(match=None, words=(), phrases=(), embed_text="", times=times)
-    asked = cut(" ".join(text[: 4 * _MAX_EMBED_CHARS].split()), _MAX_EMBED_CHARS)
+    asked = head(" ".join(text[: 4 * _MAX_EMBED_CHARS].split()), _MAX_EMBED_CHARS)
     is_talk = is_small_talk(text[:_MAX_EMBED_CHARS])
     return Query(
         match=match_any(phrases + words),

@@ -10,8 +10,8 @@ from memd.domain_types import Window
 from memd.search.query import Query
 from memd.search.terms import held, occurrences
 from memd.store.chunks import StoredChunk
-from memd.text.tokens import safe_end
 from memd.text.turn_header import CONTINUED, brief, header_in
+from memd_client.context.truncate import safe_end
 
 _PART = -1  # the pseudo term number of the part closest to the question
 

@@ -11,7 +11,8 @@ from memd.domain_types import AFTER_ALL_NS, ChunkId, Kind, LabelKind, Role, Sear
 from memd.runtime.time_zones import wall_s
 from memd.store import files, labels, sessions
 from memd.store.chunks import SUPERSEDED, WRITTEN_NS, numbers_read, typed
-from memd.text.tokens import folded, safe_end
+from memd.text.tokens import folded
+from memd_client.context.truncate import safe_end
 
 REDACTED = "redacted."  # the prefix of counters of redacted secrets
 

@@ -1,4 +1,4 @@
-"""Splits text into words, estimates its size in tokens, and finds positions at which it may be cut."""
+"""Splits text into words, in one form for notes and questions, and measures its width."""
 
 import re
 import unicodedata
@@ -25,17 +25,6 @@ _CJK_RUN = f"[{_CJK}]+"
 _OTHER_WORD = f"[^\\W_{_CJK}]+"
 _LETTER = f"[^\\W_{_CJK}]|[\u0300-\u036f]"  # part of a word, including a separate accent
 
-# Cost of a character beyond the quarter of a token that every character costs. Common CJK characters are one
-# token; the rarer a block, the more byte pieces a tokenizer needs for it.
-_COMMON = "[\u3000-\u319f\u4e00-\u9fa5\uac00-\ud7af\uff01-\uff60\U0001f000-\U0001faff]+"
-_COMMON_COST = 3
-_RARE = (
-    (11, "\u1100-\u11ff\u2e80-\u2fff\u31a0-\u4dbf\u9fa6-\ua4cf\ua960-\ua97f\ud7b0-\ud7ff\uf900-\ufaff"),
-    (7, "\u02c7\u02ca\u02cb\u02d9\ufe10-\ufe1f\ufe30-\ufe4f\uff61-\uffef"),
-    (15, "\U00020000-\U0003ffff"),
-)
-_ANY_RARE = f"[{''.join(block for _, block in _RARE)}]"
-
 # A word character in the result of fts_text, as in FTS5's tokenizer "ascii". Written as a complement, it
 # compiles ten times as fast as the equal [0-9a-z\x80-\U0010ffff].
 WORD_CHARACTER = r"[^\x00-/:-`{-\x7f]"
@@ -51,8 +40,6 @@ _SPACED = bytes(code if code >= 0x80 or chr(code).isalnum() else ord(" ") for co
 
 _ALIKE = {"\u0131": "i", "\u0451": "\u0435", "\u0450": "\u0435", "\u045d": "\u0438"}  # ı ё ѐ ѝ
 _ZERO_WIDTH_SPACE = "\u200b"
-_JOINER = "\u200d"
-_LONGEST_CLUSTER = 32
 
 
 class _Forms(dict[int, str]):
@@ -226,41 +213,6 @@ def words_beginning(beginnings: Iterable[str]) -> re.Pattern[str]:
     return re.compile(f"(?<!{WORD_CHARACTER})(?:{'|'.join(map(re.escape, beginnings))}){WORD_CHARACTER}*")
 
 
-def quarter_tokens(text: str) -> int:
-    """Return the estimated size of a text in quarters of a token: a lower bound that adds up over parts.
-
-    An ASCII or Latin character counts 1, a common CJK character or an emoji 4, a rarer one 8 to 16.
-    """
-    if text.isascii():
-        return len(text)
-    quarters = len(text) + _COMMON_COST * sum(map(len, _compiled(_COMMON).findall(text)))
-    if _compiled(_ANY_RARE).search(text):
-        quarters += sum(cost * sum(map(len, _compiled(f"[{block}]+").findall(text))) for cost, block in _RARE)
-    return quarters
-
-
-def estimate_tokens(text: str) -> int:
-    """Return the estimated number of tokens for an embedding model: 4 Latin or 1 CJK character per token."""
-    return -(-quarter_tokens(text) // 4)
-
-
-def cut(text: str, n: int) -> str:
-    """Return at most the first n characters, without breaking a character that consists of several code points."""
-    return text[: safe_end(text, n)]
-
-
-def safe_end(text: str, end: int) -> int:
-    """Return the last position up to end at which a text may be cut without breaking a visible character."""
-    if end >= len(text):
-        return len(text)
-    at = max(0, end)
-    while at > 0 and end - at < _LONGEST_CLUSTER:
-        if not (_continues(text[at]) or text[at - 1] == _JOINER):
-            return at
-        at -= 1
-    return end if at > 0 else 0  # a run of marks longer than any real character is cut at `end`
-
-
 def word_end(text: str, end: int, least: int) -> int:
     """Return the last position up to end that is not within a word of a script with spaces; end, if none is after least.
 
@@ -270,10 +222,3 @@ def word_end(text: str, end: int, least: int) -> int:
     while at > least and at < len(text) and letter.match(text, at) and letter.match(text, at - 1):
         at -= 1
     return at if at > least else end
-
-
-def _continues(ch: str) -> bool:
-    """Return whether a code point belongs to the visible character before it."""
-    if ch < "\u0300":
-        return False
-    return ch == _JOINER or "\U0001f3fb" <= ch <= "\U0001f3ff" or unicodedata.category(ch)[0] == "M"

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from memd.chunk.markdown import LONGEST, chunk
 from memd.domain_types import Chunk, Document, Kind, embedded_text
 from memd.sources.notes import lines_of
-from memd.text.tokens import estimate_tokens, fts_text
+from memd.text.tokens import fts_text
+from memd_client.token_estimate import estimate_tokens
 from tests.awkward import markdown as awkward
 from tests.bounds import shipped
 from tests.work import calls, peak_bytes

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from memd.chunk.turns import ChunkedTurns, chunk_turns
 from memd.domain_types import Role, Turn, embedded_text
-from memd.text.tokens import estimate_tokens
 from memd.text.turn_header import CONTINUED, brief, header_in
+from memd_client.token_estimate import estimate_tokens
 from tests.bounds import shipped
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC).timestamp()

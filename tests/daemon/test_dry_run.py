@@ -6,9 +6,9 @@ import apsw
 import pytest
 
 from memd.domain_types import embedded_text
-from memd.text.tokens import estimate_tokens
 from memd_client import AsyncClient
 from memd_client.messages import ReindexReport
+from memd_client.token_estimate import estimate_tokens
 from tests.daemon.contents import contents
 from tests.daemon.inprocess import running, write
 from tests.fakes import HashingProvider

@@ -7,40 +7,7 @@ from hypothesis import strategies as st
 
 from memd.text import tokens as text
 from tests.awkward.characters import characters
-from tests.bounds import shipped
 from tests.table import table
-
-
-@pytest.mark.parametrize(
-    ("given_text", "tokens"),
-    [
-        ("", 0),
-        ("a", 1),
-        ("four", 1),
-        ("fives", 2),
-        ("a" * 1600, 400),
-        ("naïve café", 3),
-        ("用户决定", 4),
-        ("こんにちは", 5),
-        ("안녕", 2),
-        ("！？", 2),
-        ("㐀", 3),
-        ("\U00020000", 4),
-        ("🙂", 1),
-        ("用API做", 3),
-    ],
-)
-def test_tokens_are_estimated_by_script(given_text: str, tokens: int) -> None:
-    """Four Latin characters or one CJK character are a token, a rarer one more."""
-    assert text.estimate_tokens(given_text) == tokens
-
-
-@given(st.text(), st.text())
-def test_quarters_add_up(one: str, other: str) -> None:
-    """The size of a whole is the sum of its parts, and never less than a quarter of a token a character."""
-    both = text.quarter_tokens(one + other)
-    assert both == text.quarter_tokens(one) + text.quarter_tokens(other)
-    assert both >= len(one + other)
 
 
 @table(
@@ -171,41 +138,6 @@ def test_the_script_of_a_text_is_known(given_text: str, expected: bool) -> None:
 def test_the_share_of_a_script_is_known(given_text: str, expected: float) -> None:
     """A CJK character counts as much as another word; punctuation does not count."""
     assert text.cjk_share(given_text) == expected
-
-
-@pytest.mark.parametrize(
-    ("given_text", "n", "expected"),
-    [
-        ("abc", 5, "abc"),
-        ("abc", 2, "ab"),
-        ("abc", 0, ""),
-        ("abc", -1, ""),
-        ("e\u0301a", 1, ""),
-        ("xe\u0301a", 2, "x"),
-        ("ab👨\u200d👩\u200d👧", 4, "ab"),
-        ("a👍\U0001f3fd", 2, "a"),
-        ("❤\ufe0fb", 1, ""),
-        ("数据", 1, "数"),
-    ],
-)
-def test_a_cut_keeps_visible_characters_whole(given_text: str, n: int, expected: str) -> None:
-    """What is written with several code points is kept or left out as one."""
-    assert text.cut(given_text, n) == expected
-
-
-def test_a_cut_through_endless_marks_still_cuts() -> None:
-    """A run of marks that is no real character is cut where told, so that the rest is not lost."""
-    assert len(text.cut("a" + "\u0301" * 1000, 500)) == 500
-
-
-def test_the_longest_character_is_left_out_whole() -> None:
-    """What has more marks is none, and is cut where told."""
-    longest = shipped("memd.text.tokens._LONGEST_CLUSTER")
-    given = "xa" + "\u0301" * (longest - 1) + "b"
-    assert given[-2:] != "ab"
-    assert len(text.cut(given, len(given) - 2)) == 1
-    given = "xa" + "\u0301" * longest + "b"
-    assert len(text.cut(given, len(given) - 2)) == len(given) - 2
 
 
 def test_some_signs_are_kept_and_a_run_of_cjk_is_a_word() -> None:

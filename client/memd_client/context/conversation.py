@@ -8,37 +8,12 @@ token, one common CJK character or emoji a token, and two to four tokens for rar
 either way.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
 
-# The cost of a character in addition to one quarter of a token.
-_COMMON = re.compile("[\u3000-\u319f\u4e00-\u9fa5\uac00-\ud7af\uff01-\uff60\U0001f000-\U0001faff]+")
-_COMMON_COST = 3
-_RARE = (
-    (11, "\u1100-\u11ff\u2e80-\u2fff\u31a0-\u4dbf\u9fa6-\ua4cf\ua960-\ua97f\ud7b0-\ud7ff\uf900-\ufaff"),
-    (7, "\u02c7\u02ca\u02cb\u02d9\ufe10-\ufe1f\ufe30-\ufe4f\uff61-\uffef"),
-    (15, "\U00020000-\U0003ffff"),
-)
-_RARE_COSTS = tuple((cost, re.compile(f"[{block}]+")) for cost, block in _RARE)
-_ANY_RARE = re.compile(f"[{''.join(block for _, block in _RARE)}]")
-
-
-def quarter_tokens(text: str) -> int:
-    """Estimate the size of a text in quarters of a token; it adds up over parts, and is the length of ASCII text."""
-    if text.isascii():
-        return len(text)
-    quarters = len(text) + _COMMON_COST * sum(map(len, _COMMON.findall(text)))
-    if _ANY_RARE.search(text):
-        quarters += sum(cost * sum(map(len, block.findall(text))) for cost, block in _RARE_COSTS)
-    return quarters
-
-
-def estimate_tokens(text: str) -> int:
-    """Estimate the number of tokens of a text: ceil(quarter_tokens / 4)."""
-    return -(-quarter_tokens(text) // 4)
+from memd_client.token_estimate import estimate_tokens, quarter_tokens  # noqa: F401 - programs import both from here
 
 
 def estimate_all(texts: Iterable[str]) -> int:

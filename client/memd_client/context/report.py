@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from memd_client.context.bootstrap import Bootstrap, Part
-from memd_client.context.conversation import Message, as_json, estimate_tokens, quarters
+from memd_client.context.conversation import Message, as_json, quarters
+from memd_client.token_estimate import estimate_tokens
 
 _ROLES = ("system", "user", "assistant", "tool")
 _LARGEST = 10  # tool results that are listed individually

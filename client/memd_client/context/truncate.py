@@ -6,17 +6,21 @@ _JOINER = "\u200d"
 _LONGEST_CLUSTER = 32
 
 
-def head(text: str, n: int) -> str:
-    """Return at most the first n characters, without splitting a visible character of several code points."""
-    if n >= len(text):
-        return text
-    end = max(0, n)
-    at = end
+def safe_end(text: str, end: int) -> int:
+    """Return the last position up to end at which a text may be cut without breaking a visible character."""
+    if end >= len(text):
+        return len(text)
+    at = max(0, end)
     while at > 0 and end - at < _LONGEST_CLUSTER:
         if not (_continues(text[at]) or text[at - 1] == _JOINER):
-            return text[:at]
+            return at
         at -= 1
-    return text[:end] if at else ""
+    return end if at > 0 else 0  # a run of marks longer than any real character is cut at `end`
+
+
+def head(text: str, n: int) -> str:
+    """Return at most the first n characters, without splitting a visible character of several code points."""
+    return text[: safe_end(text, n)]
 
 
 def tail(text: str, n: int) -> str:

@@ -13,7 +13,7 @@ from memd.providers.provider import ProviderLimits
 from memd.store.chunks import WaitingChunk
 from memd.store.embedding_cache import Space
 from memd.store.index import Index
-from memd.text.tokens import estimate_tokens
+from memd_client.token_estimate import estimate_tokens
 
 
 class Paused(msgspec.Struct, frozen=True):

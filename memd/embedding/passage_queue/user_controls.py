@@ -12,7 +12,7 @@ from memd.errors import MemdError, TransientError
 from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.embedding_cache import KnownVectors, Space
 from memd.store.provider_records import ProviderStore
-from memd.text.tokens import estimate_tokens
+from memd_client.token_estimate import estimate_tokens
 
 log = structlog.get_logger()
 

@@ -9,7 +9,7 @@ import msgspec
 from memd.domain_types import TextHash
 from memd.providers.remote.dialect import BadReply, Dialect, HttpRequest
 from memd.providers.remote.provider import sendable
-from memd.text.tokens import estimate_tokens
+from memd_client.token_estimate import estimate_tokens
 
 BLOCK = 256 << 10  # bytes, roughly: all of a large file at once would stop every thread of the interpreter
 

@@ -23,7 +23,8 @@ from memd.providers.remote.dialect import ContentRefused, NotSupported, RequestT
 from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.runtime.threads import beside
 from memd.runtime.timers import Backoff
-from memd.text.tokens import cjk_share, estimate_tokens
+from memd.text.tokens import cjk_share
+from memd_client.token_estimate import estimate_tokens
 
 log = structlog.get_logger()
 

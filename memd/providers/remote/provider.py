@@ -23,7 +23,7 @@ from memd.providers.remote.dialect import ContentRefused, Dialect, Refused, Requ
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.retrying_client import ASKING, INDEXING, RetryingClient, RetryPolicy
 from memd.providers.remote.split_requests import TextPiece, pieces, requests, split, whole, whole_ones
-from memd.text.tokens import estimate_tokens
+from memd_client.token_estimate import estimate_tokens
 
 REQUEST_TIMEOUT_S = 60.0
 SMALLEST_PIECE = 16  # estimated tokens; a text of this length that is refused for its size has another fault

@@ -16,7 +16,7 @@ from memd.providers.remote.dialect import Dialect, NotSupported, Refused, Reques
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.spec import ProviderSpec
 from memd.runtime.threads import beside
-from memd.text.tokens import estimate_tokens
+from memd_client.token_estimate import estimate_tokens
 
 log = structlog.get_logger()
 

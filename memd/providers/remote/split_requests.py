@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from memd.providers.provider import ProviderLimits, Vector, Vectors
-from memd.text.tokens import estimate_tokens
+from memd_client.token_estimate import estimate_tokens
 
 _BREAKS = ("\n\n", "\n", "。", ". ", " ")
 

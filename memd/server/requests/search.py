@@ -16,8 +16,9 @@ from memd.server.request_times import RequestTimes
 from memd.server.scope import AllowedAgent, BadRequest, Caller
 from memd.text.time_phrases import UnknownTime, read_time
 from memd.text.time_spans import TimeSpan
-from memd.text.tokens import folded, safe_end
+from memd.text.tokens import folded
 from memd_client import messages as wire
+from memd_client.context.truncate import safe_end
 
 MAX_RESULTS = 50
 MAX_FILTERS = 20  # per kind

@@ -4,29 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.text import tokens as daemon
 from memd_client.context import conversation
 from memd_client.context.conversation import Message, as_json, images_of, quarters, replaced, text_of
-
-
-@given(st.text(max_size=200))
-def test_an_estimate_is_that_of_the_daemon(text: str) -> None:
-    """Client and daemon estimate any text alike."""
-    assert conversation.quarter_tokens(text) == daemon.quarter_tokens(text)
-    assert conversation.estimate_tokens(text) == daemon.estimate_tokens(text)
-
-
-def test_four_ascii_characters_or_one_chinese_one_are_a_token() -> None:
-    """The unit is what it is said to be."""
-    assert conversation.estimate_tokens("abcdefgh") == 2
-    assert conversation.estimate_tokens("数据库") == 3
-    assert conversation.estimate_tokens("") == 0
+from memd_client.token_estimate import estimate_tokens
 
 
 @given(st.lists(st.text(max_size=20)))
 def test_texts_together_are_estimated_like_one(texts: list[str]) -> None:
     """What is added up is rounded once."""
-    assert conversation.estimate_all(texts) == conversation.estimate_tokens("".join(texts))
+    assert conversation.estimate_all(texts) == estimate_tokens("".join(texts))
 
 
 def test_a_message_is_as_large_as_its_text_and_images() -> None:

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,3 +49,28 @@ def test_the_longest_character_is_left_out_whole() -> None:
     assert len(head(given, len(given) - 2)) == 1
     given = "xa" + "\u0301" * longest + "b"
     assert len(head(given, len(given) - 2)) == len(given) - 2
+
+
+@pytest.mark.parametrize(
+    ("given_text", "n", "expected"),
+    [
+        ("abc", 5, "abc"),
+        ("abc", 2, "ab"),
+        ("abc", 0, ""),
+        ("abc", -1, ""),
+        ("e\u0301a", 1, ""),
+        ("xe\u0301a", 2, "x"),
+        ("ab👨\u200d👩\u200d👧", 4, "ab"),
+        ("a👍\U0001f3fd", 2, "a"),
+        ("❤\ufe0fb", 1, ""),
+        ("数据", 1, "数"),
+    ],
+)
+def test_a_cut_keeps_visible_characters_whole(given_text: str, n: int, expected: str) -> None:
+    """What is written with several code points is kept or left out as one."""
+    assert head(given_text, n) == expected
+
+
+def test_a_cut_through_endless_marks_still_cuts() -> None:
+    """A run of marks that is no real character is cut where told, so that the rest is not lost."""
+    assert len(head("a" + "\u0301" * 1000, 500)) == 500

@@ -16,7 +16,7 @@ from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.embedding_cache import KnownVectors
 from memd.store.errors import StoreUnavailable
 from memd.store.provider_records import ProviderStore
-from memd.text.tokens import estimate_tokens
+from memd_client.token_estimate import estimate_tokens
 from tests.bounds import shipped
 
 

@@ -18,7 +18,7 @@ from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.provider import HARMLESS, RemoteProvider
 from memd.providers.remote.retrying_client import RetryingClient, RetryPolicy
-from memd.text.tokens import estimate_tokens
+from memd_client.token_estimate import estimate_tokens
 from tests.bounds import shipped
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import KEY, EmbeddingServer, Plan, Seen

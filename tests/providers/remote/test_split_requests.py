@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from memd.providers.provider import ProviderLimits
 from memd.providers.remote.split_requests import TextPiece, pieces, requests, split, whole
-from memd.text.tokens import estimate_tokens
+from memd_client.token_estimate import estimate_tokens
 
 TEXT = st.text(alphabet="ab c\n.。数据库é\u0301👩\u200d💻", max_size=300)
 
