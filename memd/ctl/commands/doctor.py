@@ -155,7 +155,7 @@ def _look_at_programs(
 def _check(seen: _Seen, context: DoctorContext) -> list[Finding]:
     results, answer = seen.results, seen.answer
     # Where the state directory is out of reach, that is reported there.
-    process = results["process"].first(daemon.DaemonProcesses) or daemon.DaemonProcesses()
+    process = results["process"].first(daemon.DaemonProcesses)
     place = results["place"]
     return [
         installation.check_versions(VERSION, client_version, context),

@@ -23,6 +23,7 @@ from memd_client.messages import PROTOCOL, StatusReport
 
 _START_TOLERANCE_S = 2.0  # the daemon's start time is that after loading its code
 _NAMES = ("daemon.version", "daemon.config", "daemon.health")
+_SOLE = "daemon.sole"
 
 
 class DaemonProcesses(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +64,7 @@ def newest_code() -> float:
 
 def check(
     answer: SocketAnswer | None,
-    process: DaemonProcesses,
+    process: DaemonProcesses | None,
     config: Config | None,
     context: DoctorContext,
     *,
@@ -74,15 +75,20 @@ def check(
 
     Args:
         answer: The answer from the socket; None: the request did not return.
-        process: What the system knows.
+        process: What the system knows; None: that could not be found out.
         config: The configuration on disk; None: it is invalid.
         context: Paths, platform and user.
         now: Unix time.
         executable: The interpreter of this process.
     """
     report = None if answer is None else answer.report
+    sole = (
+        unchecked(_SOLE, "it could not be found out which processes run")
+        if process is None
+        else _only_daemon(report, process, context)
+    )
+    process = process or DaemonProcesses()
     runs = _process(answer, process, context)
-    sole = _only_daemon(report, process, context)
     if report is None:
         mismatch = answer is not None and isinstance(answer.error, ProtocolMismatch)
         version = _mismatch(answer, context) if mismatch else unchecked(_NAMES[0], "it does not answer")
@@ -211,7 +217,7 @@ def _health(report: StatusReport, context: DoctorContext) -> Finding:
 
 
 def _only_daemon(report: StatusReport | None, process: DaemonProcesses, context: DoctorContext) -> Finding:
-    name = "daemon.sole"
+    name = _SOLE
     # The pid that the daemon reports is different if it runs in another pid namespace.
     answers = None if report is None else process.socket_holder or report.pid
     if answers is not None and process.state_holder not in {None, answers}:

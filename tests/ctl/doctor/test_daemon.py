@@ -148,6 +148,15 @@ def test_a_daemon_that_cannot_be_seen_from_here_is_no_second_one() -> None:
     assert _bad(SocketAnswer(report=_report(pid=1)), process) == set()
 
 
+def test_a_daemon_is_not_said_to_be_elsewhere_where_that_is_not_known(tmp_path: Path) -> None:
+    """On a busy machine, what the system knows may come too late."""
+    places = msgspec.structs.replace(CONTEXT.places, state=tmp_path)
+    context = msgspec.structs.replace(CONTEXT, places=places)
+    found = by_name(check(SocketAnswer(report=_report()), None, _CONFIG, context, now=_NOW, executable="x"))
+    assert all(one.ok for one in found.values())
+    assert found["daemon.sole"].detail.startswith("not checked")
+
+
 def test_a_configuration_that_is_wrong_is_told_elsewhere() -> None:
     """The daemon goes on with the one it has."""
     assert _bad(SocketAnswer(report=_report()), config=None) == set()
