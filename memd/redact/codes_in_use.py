@@ -5,6 +5,7 @@ import re
 from memd.redact import randomness, secret_candidates, secret_values, typed_codes
 from memd.redact.login_codes import ENDS_NUMBER
 from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_end, line_start
+from memd.redact.secret_words import either
 from memd.redact.wallets import words_of
 
 _ENDS = r"(?=[\"'”’`»]{0,2}(?:[.,;!?)](?!\w)|[ ]?[(（–—]|[ \t]{0,4}(?:\n|\Z)|[ ](?:and|then|but|so|or)\b|[ ]?[，。；！？、）]))"
@@ -46,7 +47,7 @@ def _digits_are(text: str, at: int) -> Span | None:
 # --- "enter 168185 within 30 seconds or the siren goes"
 
 _ENTER = re.compile(
-    rf"(?:enter|type|punch[ ]in|key[ ]in|put[ ]in|tap[ ]in|press|tippe?|gib|tapez|tape|marca|marque|teclea|digita|digite|toets|wpisz|введи(?:те)?|набери(?:те)?|набрать|tuşla)[ ](?:in[ ]|the[ ]code[ ]|код[ ])?[\"'“]?(?P<secret>[0-9]{{4,8}}[#*]?){ENDS_NUMBER}",
+    rf"(?:enter|type|punch[ ]in|key[ ]in|put[ ]in|tap[ ]in|tippe?|gib|tapez|tape|marca|marque|teclea|digita|digite|toets|wpisz|введи(?:те)?|набери(?:те)?|набрать|tuşla)[ ](?:in[ ]|the[ ]code[ ]|код[ ])?[\"'“]?(?P<secret>[0-9]{{4,8}}[#*]?){ENDS_NUMBER}",
     re.IGNORECASE,
 )
 _SIREN = re.compile(
@@ -72,18 +73,19 @@ _DIALLED = re.compile(
     r"(?:left|right|clockwise|turns?|links|rechts|gauche|droite|izquierda|derecha|左|右)[^\n0-9]{0,60}(?:[0-9][ ](?:times|turns)[^\n0-9]{0,30})?(?<![\w.,:/#+=-])(?P<secret>[0-9]{1,2}(?:(?:-|[ ][-–][ ]|[ ])[0-9]{1,2}){2,4})(?![ ]?[-–/.:][ ]?[0-9]|[\w%°])",
     re.IGNORECASE,
 )
-_HAS_DIAL = re.compile(
-    r"(?<![a-z])(?:safe|vault|dial|padlock|combination|combo|tresor|coffre|caja fuerte|cassaforte|cofre|kluis|sejf|сейф)(?![a-z]{3})|保险柜|保险箱|转盘|金庫",
-    re.IGNORECASE,
-)
+_WITH_DIAL = (
+    "safe", "vault", "dial", "padlock", "combination", "combo", "tresor", "coffre", "caja fuerte", "cassaforte", "cofre", "kluis", "sejf", "сейф", "保险柜", "保险箱", "转盘", "金庫",
+)  # fmt: skip
+_DIAL = re.compile(rf"(?<![a-z])(?:{either(_WITH_DIAL)})(?![a-z]{{3}})", re.IGNORECASE)
 
 
 def _dialled(text: str, at: int) -> Span | None:
-    match = _DIALLED.match(text, at)
-    if match is None or typed_codes.is_counted(match["secret"]):
+    if _DIAL.match(text, at) is None:
         return None
-    is_one = _HAS_DIAL.search(text, line_start(text, at, 80), match.start("secret")) is not None
-    return match.span("secret") if is_one else None
+    match = _DIALLED.search(text, at, line_end(text, at, 200))
+    if match is None or match.start() > at + 80 or typed_codes.is_counted(match["secret"]):
+        return None
+    return match.span("secret")
 
 
 # --- from a list: "TAN for the transfer, next free on the list nr 37: 715348"
@@ -102,7 +104,7 @@ def _tan(text: str, at: int) -> Span | None:
 # --- "收到了，810890" and "已填入验证码": what somebody got, beside what is done with it
 
 _GOT = re.compile(
-    r"(?:收到了?|来了|來了|发来了?|到了|发我的是|短信(?:里)?(?:是|写的)?|got[ ](?:it|one)|received|here[ ](?:it[ ]is|you[ ]go)|it[ ]says|(?:it['’]?s|its))[，,：: 。.]{1,2}[ ]?(?P<secret>[0-9]{4,8}|[0-9]{3}[ -][0-9]{3})(?=[。，！]|[,.!]?[ \t]{0,4}(?:\n|\Z))",
+    r"(?:收到了?|来了|來了|发来了?|到了|发我的是|短信(?:里)?(?:是|写的)?|got[ ](?:it|one)|here[ ](?:it[ ]is|you[ ]go)|it[ ]says)[，,：: 。.]{1,2}[ ]?(?P<secret>[0-9]{4,8}|[0-9]{3}[ -][0-9]{3})(?=[。，！]|[,.!]?[ \t]{0,4}(?:\n|\Z))",
     re.IGNORECASE,
 )
 _SPEAKS_OF_CODE = re.compile(
@@ -131,6 +133,7 @@ _DIGITS_IN_CHINESE = re.compile(
     r"(?:密码|密碼|口令)[ ]?(?:[:：=,，]|就?是|为|改成了?|设成了?|换成了?)?[ ]{0,2}(?P<secret>[0-9]{4,10}[a-z]{1,4}|[a-z]{1,3}[0-9]{5,10}|(?P<digits>[0-9]{4,6}))"
     r"(?![\w%.:/-])(?![ ]?[位个個次年月日天分秒元块条种项页字])"
 )
+_ENDS_DIGITS = re.compile(r"[，。；！）,;)](?![0-9])|[ \t]{0,4}(?:\n|\Z)|[ ]?[（(#]")
 _UNIT = re.compile(
     "[0-9]+(?:bits?|byte|px|ms|mb|gb|kb|hz|mhz|kg|km|cm|mm|min|h|s|x|v|w|p|k|th|st|nd|rd|am|pm)"
 )
@@ -142,8 +145,12 @@ def _digits_in_chinese(text: str, at: int) -> Span | None:
     if match is None:
         return None
     said = match["secret"]
-    if match["digits"] is not None and (match["of"] is None or not _no_count(said)):
-        return None
+    if match["digits"] is not None:
+        is_apart = (
+            text[match.start("secret") - 1] in " ：:" and _ENDS_DIGITS.match(text, match.end()) is not None
+        )
+        if not _no_count(said) or (match["of"] is None and not is_apart):
+            return None
     if _UNIT.fullmatch(said) is not None or (
         said[-1].isdecimal() and not said[0].isdecimal() and len(said) < 7
     ):
@@ -424,9 +431,87 @@ def _of_house(text: str, at: int) -> Span | None:
     return None if match is None else match.span("secret")
 
 
+# --- "the barrier wants 7731 then hash": digits, and the key that ends them
+
+_THEN_SIGN = re.compile(
+    r"[ ]?,?[ ]?(?:then|and|followed[ ]by|plus|und|dann|puis|et|luego|y|poi|e|depois|en|dan|potem|i|затем|и|потом|再按|然后按|接着按|加)[ ]?(?:press[ ]|hit[ ]|the[ ])?(?:hash|star|pound|asterisk|[#*](?![A-Za-z0-9])|raute|stern|dièse|étoile|almohadilla|asterisco|cancelletto|jogo da velha|hekje|sterretje|krzyżyk|gwiazdka|решётк|решетк|звёздочк|звездочк|井号?键?|星号?键?)[а-я]{0,3}(?=[\"'”)]?[.,;!?](?!\w)|[ \t]{0,4}(?:\n|\Z)|[ ](?:key|button|sign|to[ ]open|at[ ]the[ ]end|taste|drücken)|[ ]?[^\x00-\x7f])",
+    re.IGNORECASE,
+)
+_DIGITS_BEFORE = re.compile(r"(?<![\w.,:/#+€$£-])(?P<secret>[0-9]{3,8})\Z")
+
+
+def _then_sign(text: str, at: int) -> Span | None:
+    left = max(0, at - 12)
+    # The anchor may begin with the blank before the word.
+    match = _DIGITS_BEFORE.search(text[left:at].rstrip(", "))
+    if match is None or _THEN_SIGN.match(text, left + match.end()) is None or not _no_count(match["secret"]):
+        return None
+    return left + match.start("secret"), left + match.end("secret")
+
+
+# --- behind the number of a locker: "Gym locker 88: 4092"
+
+_LOCKER = re.compile(
+    rf"(?:locker|schließfach|spind|casier|taquilla|armadietto|kluisje|szafka|шкафчик|储物柜|更衣柜|柜子|ロッカー)[ ]?(?:no\.?[ ]?|nr\.?[ ]?|n°[ ]?|#)?[A-Z]?[0-9]{{1,3}}[ ]?(?:号|番)?[ ]?(?:[:：,，]|=|->|→)[ ]?(?:code[ ]|密码[ ]?|combo[ ])?(?P<secret>[0-9]{{4,6}}){ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+
+
+def _of_locker(text: str, at: int) -> Span | None:
+    match = None if text[at - 1 : at].isalpha() and text[at].isascii() else _LOCKER.match(text, at)
+    return match.span("secret") if match is not None and _no_count(match["secret"]) else None
+
+
+# --- "portal access code K7D2M9QX", "itunes card X7D2M9QXP3WZR8TN": capitals and digits behind the name of a code or a card
+
+_CAPITALS = re.compile(
+    r"(?:(?:access|entry|portal|registration|enrol?lment|invitation|invite|pairing|claim|activation|redeem|redemption|license|licence|setup|unlock)[ ]code|(?:itunes|apple|google[ ]play|amazon|xbox|psn|playstation|nintendo|eshop|roblox|razer|steam|netflix|gift|paysafe|voucher)[ ](?:gift[ ])?(?:card|voucher|code)|邀请码|激活码|兑换码|注册码)"
+    r"(?:[ ](?:is|was|for[ ][\w ]{1,24}?(?:[ ]is|:))|[ ]?[:=：是])?[ ]?[\"'`]?(?P<secret>(?-i:(?=[A-Z-]{0,18}[0-9])(?=[0-9-]{0,18}[A-Z])(?:[A-Z0-9]{8,20}|[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){1,4})))(?![\w-])",
+    re.IGNORECASE,
+)
+
+
+def _in_capitals(text: str, at: int) -> Span | None:
+    match = _CAPITALS.match(text, at)
+    if match is None:
+        return None
+    said = match["secret"].replace("-", "")
+    return match.span("secret") if len(DIGIT.findall(said)) >= 2 and not said[-4:].isdecimal() else None
+
+
+# --- "telephone banking password Heron": a word that a bank asks for
+
+_BANK_WORD = re.compile(
+    r"(?:(?:telephone|phone|tele)[ -]?banking[ ](?:password|word|passcode)|memorable[ ](?:word|name))(?:[ ](?:is|was)|[ ]?[:=])?[ ][\"'“]?(?P<secret>(?-i:[A-Z])[a-z]{3,15}[0-9]{0,4})(?=[\"'”]?[.,;!)]?(?:[ \t]{0,4}(?:\n|\Z)|[ ][(–-]))",
+    re.IGNORECASE,
+)
+
+
+def _bank_word(text: str, at: int) -> Span | None:
+    match = _BANK_WORD.match(text, at)
+    if match is None or match["secret"].lower() in secret_values.HARMLESS_WORDS:
+        return None
+    return match.span("secret")
+
+
+# --- "wo de mima shi huahua0611": the Chinese word in Latin letters
+
+_PINYIN = re.compile(
+    r"(?<![a-z])(?:mi[ ]?ma|kou[ ]?ling)[ ]?(?:shi|wei|:|：|=|gai[ ]?cheng|gai[ ]?le|huan[ ]?cheng)[ ]{0,2}[\"'`]?(?P<secret>[!-~]{5,40}?)(?=[\"'`]?[.,;!?)]?(?:\s|\Z)|[，。])",
+    re.IGNORECASE,
+)
+
+
+def _in_pinyin(text: str, at: int) -> Span | None:
+    match = _PINYIN.match(text, at)
+    if match is None or secret_values.is_reference(match["secret"]):
+        return None
+    return match.span("secret") if secret_values.is_strong(match["secret"]) else None
+
+
 _NUMBER_NEAR = Nearby(re.compile("[0-9]{4}"), 0, 60, 4, has_digit=True)
 _VERBS = (
-    "enter ", "type ", "punch in ", "key in ", "put in ", "tap in ", "press ", "tippe ", "tipp ", "gib ", "tapez ", "tape ", "marca ", "marque ", "teclea ", "digita ", "digite ", "toets ", "wpisz ", "введи", "набери", "набрать", "tuşla ",
+    "enter ", "type ", "punch in ", "key in ", "put in ", "tap in ", "tippe ", "tipp ", "gib ", "tapez ", "tape ", "marca ", "marque ", "teclea ", "digita ", "digite ", "toets ", "wpisz ", "введи", "набери", "набрать", "tuşla ",
 )  # fmt: skip
 
 RULES = (
@@ -435,19 +520,24 @@ RULES = (
     Rule("code-locked-chinese", "code", ("童锁", "儿童锁", "锁屏", "支付", "取款", "付款", "屏锁", "门锁", "门禁", "保险柜", "保险箱", "应用锁", "密码锁", "电子锁", "指纹锁", "撤防"), _locked, needs=Nearby(re.compile("[0-9]{4}"), 0, 9, 4, has_digit=True)),
     Rule("code-at-once", "code", ("disarm", "duress", "verification code", "confirmation code", "login code", "log-in code", "signin code", "sign-in code", "one-time code", "one time code", "2fa code", "card pin", "sim pin", "voicemail pin", "phone pin", "bank pin", "debit pin", "atm pin"), _at_once, needs=Nearby(re.compile("[0-9]{3}"), 0, 30, 3, has_digit=True)),
     Rule("code-of-place", "code", ("code for ", "code to ", "code of ", "code on "), _of_place, needs=Nearby(re.compile("[0-9]{4}"), 0, 90, 4, has_digit=True)),
-    Rule("key-of-house", "key", ("hue", "bridge", "local_key", "localkey", "local key", "miio token", "xiaomi", "miot", "roborock", "vacuum", "yeelight", "z-wave", "zwave", "zigbee", "thread", "s0 ", "s2 "), _of_house, needs=Nearby(re.compile("[0-9A-Fa-f]{2}"), 0, 70, 2)),
-    Rule("safe-dialled", "code", ("left", "right", "clockwise", "turn", "links", "rechts", "gauche", "droite", "izquierda", "derecha", "左", "右"), _dialled, needs=Nearby(re.compile("[0-9](?:-|[ ][-–][ ]|[ ])[0-9]"), 0, 110, 4, has_digit=True)),
+    Rule("key-of-house", "key", ("hue", "bridge", "local_key", "localkey", "local key", "miio token", "xiaomi", "miot", "roborock", "vacuum", "yeelight", "z-wave", "zwave", "zigbee", "thread", "s0 key", "s2 key"), _of_house, needs=Nearby(re.compile("[0-9A-Fa-f]{2}"), 0, 70, 2)),
+    Rule("code-then-sign", "code", ("then hash", "then star", "then pound", "then #", "then *", "then press #", "then press *", "then the hash", "then the star", "and hash", "and star", "and pound", "and #", "and *", "followed by hash", "followed by #", "followed by star", "plus hash", "plus #", "und raute", "dann raute", "und stern", "dann stern", "puis dièse", "et dièse", "luego almohadilla", "y almohadilla", "luego asterisco", "poi cancelletto", "poi asterisco", "en hekje", "dan hekje", "dan sterretje", "potem krzyżyk", "potem gwiazdka", "затем реш", "и реш", "потом реш", "затем зв", "再按#", "再按井", "再按*", "再按星", "然后按#", "然后按井", "接着按#", "加#", "加井"), _then_sign, needs=Nearby(DIGIT, 12, 0)),
+    Rule("code-of-locker", "code", ("locker", "schließfach", "spind", "casier", "taquilla", "armadietto", "kluisje", "szafka", "шкафчик", "储物柜", "更衣柜", "柜子", "ロッカー"), _of_locker, needs=Nearby(re.compile("[0-9]{4}"), 0, 44, 4, has_digit=True)),
+    Rule("code-in-capitals", "code", ("access code", "entry code", "portal code", "registration code", "enrolment code", "enrollment code", "invitation code", "invite code", "pairing code", "claim code", "activation code", "redeem code", "redemption code", "license code", "licence code", "setup code", "unlock code", "itunes ", "apple gift", "google play ", "amazon ", "xbox ", "psn ", "playstation ", "nintendo ", "eshop ", "roblox ", "razer ", "steam ", "netflix ", "gift ", "paysafe ", "邀请码", "激活码", "兑换码", "注册码"), _in_capitals, needs=Nearby(re.compile("[A-Z][0-9]|[0-9][A-Z]"), 0, 70, 2)),
+    Rule("word-of-bank", "password", ("telephone bank", "phone bank", "telebank", "tele-bank", "memorable word", "memorable name"), _bank_word),
+    Rule("password-in-pinyin", "password", ("mima", "mi ma", "kouling", "kou ling"), _in_pinyin),
+    Rule("safe-dialled", "code", _WITH_DIAL, _dialled, needs=Nearby(re.compile("[0-9](?:-|[ ][-–][ ]|[ ])[0-9]"), 0, 190, 4, has_digit=True)),
     Rule("tan-of-list", "code", ("tan ", "tan:", "tan,"), _tan, needs=Nearby(re.compile("[0-9]{6}"), 0, 80, 6, has_digit=True)),
-    Rule("code-got", "code", ("收到", "来了", "來了", "发来", "到了", "发我的是", "短信", "got it", "got one", "received", "here it is", "here you go", "it says", "it's", "it’s", "its "), _got, needs=Nearby(re.compile("[0-9]{3}"), 0, 14, 3, has_digit=True)),
+    Rule("code-got", "code", ("收到", "来了", "來了", "发来", "到了", "发我的是", "短信", "got it", "got one", "here it is", "here you go", "it says"), _got, needs=Nearby(re.compile("[0-9]{3}"), 0, 14, 3, has_digit=True)),
     Rule("password-of-digits-chinese", "password", ("密码", "密碼", "口令"), _digits_in_chinese, needs=Nearby(re.compile("[0-9]{4}"), 0, 12, 4, has_digit=True)),
     Rule("code-of-camera", "code", ("验证码",), _of_camera, needs=Nearby(re.compile("[A-Z]{6}"), 0, 8, 6)),
     Rule("code-spare", "code", _SPARE, _spare, needs=Nearby(re.compile("[a-z0-9]{4}-[a-z0-9]{4}"), 0, 120, 9)),
-    Rule("key-of-game", "key", ("humble", "steam", "gog", "epic games", "bundle", "redeem", "game key", "cd key", "cd-key", "leftover", "spare key", "兑换", "激活"), _of_game, needs=Nearby(re.compile("[A-Z0-9]{5}-[A-Z0-9]{5}-"), 0, 120, 12)),
+    Rule("key-of-game", "key", ("humble", "steam", "gog", "epic games", "bundle", "office 20", "office:", "windows 1", "windows:", "parallels", "vmware", "kaspersky", "norton", "redeem", "game key", "cd key", "cd-key", "leftover", "spare key", "兑换", "激活"), _of_game, needs=Nearby(re.compile("[A-Z0-9]{5}-[A-Z0-9]{5}-"), 0, 120, 12)),
     Rule("letters-of-mail", "password", _MAIL, _of_mail, needs=Nearby(re.compile("[a-z]{4}[ -][a-z]{4}[ -][a-z]{4}[ -][a-z]{4}|[a-z]{16}"), 0, 140, 19)),
     Rule("key-of-router", "password", _BOXES, _on_label, needs=Nearby(re.compile("[0-9A-F]{16}"), 0, 130, 16)),
-    Rule("bitcoin-key", "wallet-key", ("wallet", "sweep", "bitcoin", "btc", "wif", "private key", "privkey", "钱包", "私钥"), _of_bitcoin, needs=Nearby(re.compile("[KL5][1-9A-HJ-NP-Za-km-z]{50}"), 120, 160, 51)),
-    Rule("wallet-words-alone", "seed-phrase", ("write it", "write them", "write these", "write this", "on paper", "backup", "back up", "metal plate", "offline", "cold storage", "restore", "safe place", "抄下", "抄在", "备份", "保管"), _of_wallet, needs=Nearby(re.compile("(?:[a-z]{3,8}[ ]){11}[a-z]{3,8}"), 220, 220, 108)),
+    Rule("bitcoin-key", "wallet-key", ("wallet", "sweep", "bitcoin", "btc", "wif ", "wif)", "wif:", "private key", "privkey", "钱包", "私钥"), _of_bitcoin, needs=Nearby(re.compile("[KL5][1-9A-HJ-NP-Za-km-z]{50}"), 120, 160, 51)),
+    Rule("wallet-words-alone", "seed-phrase", ("write it on", "write it down", "write them", "write these", "write this", "on paper", "backup", "back up", "metal plate", "offline", "cold storage", "restore", "safe place", "抄下", "抄在", "备份", "保管"), _of_wallet, needs=Nearby(re.compile("(?<![a-z])(?:[a-z]{3,8}+[ ]){11}[a-z]{3}"), 220, 220, 108)),
     Rule("code-of-words", "code", ("login code", "log-in code", "sign-in code", "signin code", "verification code", "temporary code", "one-time code", "access code", "security code", "magic code", "登录码", "验证码", "临时码"), _code_of_words, needs=Nearby(re.compile("[a-z]-[a-z]{3,10}-[a-z]"), 0, 60, 14)),
-    Rule("key-of-letters-chinese", "key", ("secret", "token", "密钥", "密匙", "秘钥", "私钥", "签名", "盐", "salt"), _jumbled, needs=Nearby(re.compile("[a-z]{18}"), 0, 40, 18)),
+    Rule("key-of-letters-chinese", "key", ("secret", "token", "密钥", "密匙", "秘钥", "私钥", "签名", "盐", "salt"), _jumbled, needs=Nearby(re.compile("[一-鿿]"), 0, 40)),
 )  # fmt: skip
 """One rule a use."""

@@ -349,6 +349,17 @@ def is_made_of_words(said: str) -> bool:
     )
 
 
+_CAPITAL = re.compile(
+    r"(?:[A-Z][a-z]{2,12}(?:[-._][A-Za-z][a-z]{2,12}){1,4}|[a-z]{3,12}(?:[-._][A-Z][a-z]{2,12}){1,4})[-._]?[0-9]{1,4}[!?#*]?"
+)
+
+
+def is_worded_in_any_case(said: str) -> bool:
+    """Return the same where words may begin with a capital, for places that speak of a login."""
+    is_one = _NUMBERED.fullmatch(said) is not None or _CAPITAL.fullmatch(said) is not None
+    return is_one and is_made_of_words(said)
+
+
 def is_worded(said: str) -> bool:
     """Return whether a text is two words or more with signs between and a number behind, as passwords are."""
     return _NUMBERED.fullmatch(said) is not None and is_made_of_words(said)

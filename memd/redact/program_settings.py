@@ -127,7 +127,7 @@ def _of_session(text: str, at: int) -> Span | None:
 
 # --- sessão do userbot: RgIPha-tGjcY...: what a client of a messenger keeps to be logged in
 
-_SESSIONS = ("session", "sessão", "sesión", "sessione", "sitzung", "сесси", "会话", "會話", "セッション", "세션", "userbot", "pyrogram", "telethon")  # fmt: skip
+_SESSIONS = ("session:", "session：", "session=", "session =", "session is", "session string", "session_string", "string session", "string_session", "session for", "session file", "sessão", "sesión", "sessione", "sitzung", "сесси", "会话", "會話", "セッション", "세션", "userbot", "pyrogram", "telethon")  # fmt: skip
 _LONG = re.compile(r"(?<![\w+/=.-])(?P<secret>[A-Za-z0-9_-]{120,1200}={0,2})(?![\w+/-])", re.ASCII)
 
 
@@ -254,7 +254,7 @@ RULES = (
     Rule("session-of-site", "cookie", _NAMES_OF_COOKIES, _of_session, needs=Nearby(DIGIT, 0, 90)),
     Rule("session-text", "token", _SESSIONS, _session_text, needs=Nearby(re.compile(r"[\w-]{120}", re.ASCII), 0, 80, 120)),
     Rule("api-hash", "key", ("api_hash", "app_hash"), _behind(r"(?:api|app)_hash[\"']?[ ]?[:=][ ]?[\"']?(?P<secret>[0-9a-f]{32})(?![0-9a-f])")),
-    Rule("password-in-file", "password", ("cat ", "tee "), _in_file, needs=Nearby(re.compile(r">|<<"), 0, 90, 2)),
+    Rule("password-in-file", "password", ("cat >", "cat <<", "tee /", "tee ~", "tee -a"), _in_file, needs=Nearby(re.compile(r">|<<"), 0, 90, 2)),
     Rule("secret-written", "password", ("echo ", "printf "), _written, needs=_NAMES_SECRET),
     Rule(
         "device-line",
@@ -263,6 +263,10 @@ RULES = (
         _of_device,
     ),
     Rule("element-named", "password", ('pw"', 'pwd"', 'pass"', 'passwd"', 'password"', 'secret"', 'token"', 'api_key"', 'apikey"', 'psk"', "pw'", "password'"), _element, needs=Nearby(re.compile(">"), 0, 60)),
+    Rule("keystore-password", "password", ("storepassword ", "keypassword ", "storepass ", "keypass "), _behind(r"(?:store|key)pass(?:word)?[ ][\"']?(?P<secret>[^\s\"']{6,64})")),
+    Rule("rcon-password", "password", ("rcon",), _behind(r"rcon[ _.]?(?:password|pw|pass)?[\"']?[ ]?(?:[:=]|is)[ ]?[\"']?(?P<secret>[^\s\"']{6,64})")),
+    Rule("stream-key-said", "key", ("stream key", "streamkey", "stream_key", "推流密钥", "串流密钥"), _behind(r"(?:stream[ _]?key|[推串]流密钥)(?:[ ]is)?[ ]?[:=：]?[ ]?[\"']?(?P<secret>[a-z0-9]{4}(?:-[a-z0-9]{4}){3,4}|(?=[A-Za-z_-]{0,40}[0-9])[\w-]{20,80})(?![\w-])")),
+    Rule("esim-code", "code", ("lpa:1$",), _behind(r"lpa:1\$[\w.-]{4,80}\$(?P<secret>[A-Z0-9-]{6,64})")),
     Rule("salt-named", "key", ("hash_salt'", "blowfish_secret'", "secret_salt'", "cookie_secret'", "app_secret'"), _behind(r"[a-z_]{8,18}'\]?[ ]?(?:=>?|,)[ ]?'(?P<secret>[^'\n]{16,128})'"), needs=Nearby(DIGIT, 0, 60)),
     Rule("user-flag-and-password", "password", ("-u ", "-user ", "-username ", "--user "), _with_user, needs=Nearby(re.compile("-[pP]"), 0, 80, 2)),
 )  # fmt: skip

@@ -18,7 +18,7 @@ try:
 except ImportError:  # it has no wheel for musl
     HAS_AUTOMATON = False
 
-VERSION = 20
+VERSION = 21
 """Of the rules. It is in the fingerprint of an index: with another number, what is indexed is redacted anew."""
 
 WORD = string.ascii_letters + string.digits + "_-"
@@ -380,6 +380,10 @@ class AnchorIndex:
         if self._automaton is None:
             return _searched(self._anchors, text)
         found: defaultdict[int, list[int]] = defaultdict(list)
+        if len(text) <= _PIECE:  # most texts are chunks and turns
+            for number, start, _ in self._automaton.find_matches_as_indexes(text, overlapping=True):
+                found[number].append(start)
+            return {self._anchors[number]: places for number, places in found.items()}
         for begin in range(0, len(text), _PIECE):
             piece = text[begin : begin + _PIECE + self._longest - 1]
             for number, start, _ in self._automaton.find_matches_as_indexes(piece, overlapping=True):

@@ -98,6 +98,7 @@ _COUNTS = re.compile(
 
 
 _IS_DIGIT = frozenset(SECRET_WORDS.spoken_numbers.digits)
+_TO_BLANKS = str.maketrans(dict.fromkeys("\"'()*,-./:;?!_`|“”‘’«»„", " "))
 _WORDS_OF_ROW = 3  # of a row: "double four seven" has three words
 
 
@@ -108,7 +109,10 @@ def _digits_as_words(text: str, at: int) -> Span | None:
     end = text.find("\n", at, at + 90)
     end = at + 160 if end < 0 else end
     # Most lines have no digits as words, which is told faster by their words.
-    said = [word for word in re.findall(r"[^\W\d_]+", text[left:end].lower()) if word in _IS_DIGIT]
+    line = text[left:end].lower()
+    if _IS_DIGIT.isdisjoint(line.translate(_TO_BLANKS).split()):
+        return None
+    said = [word for word in re.findall(r"[^\W\d_]+", line) if word in _IS_DIGIT]
     if len(said) < _WORDS_OF_ROW:
         return None
     for match in _ROW.finditer(text, left, end):

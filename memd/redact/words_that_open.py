@@ -3,7 +3,7 @@
 import re
 
 from memd.redact import secret_candidates, secret_values
-from memd.redact.joined_words import is_made_of_words
+from memd.redact.joined_words import is_made_of_words, is_worded_in_any_case
 from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_start
 from memd.redact.secret_words import SECRET_WORDS, either
 
@@ -155,21 +155,100 @@ def _below_mail(text: str, at: int) -> Span | None:
     return match.span("secret") if _OF_ACCOUNT.search(text, max(0, at - 140), at) is not None else None
 
 
-_SIGN_BETWEEN = Nearby(re.compile("[a-zA-Z]{3}[-._][a-zA-Z]{3}"), 0, 90, 7)
+# --- "unifi: bo / velvet.otter.12", "cam at 10.0.0.9 admin:Harbor_view7": behind a user and a slash
+
+_ANY_JOINED = r"(?P<secret>[A-Za-z]{3,12}(?:[-._][A-Za-z]{3,12}){1,4}[-._]?[0-9]{1,4}[!?#*]?)"
+_AFTER_SLASH = re.compile(
+    rf"[ ]/[ ][\"'`]?{_ANY_JOINED}(?=[\"'`]?[.,;)]?(?:[ \t]{{0,4}}(?:\n|\Z)|[ ][(]|,[ ]|;[ ]|\)))"
+)
+_USER_BEFORE = re.compile(r"(?:\A|[\s:(=>])[\"'`]?[A-Za-z0-9][\w.@+-]{1,40}[\"'`]?\Z")
+_OF_SYSTEM = re.compile(
+    rf"(?<![A-Za-z])(?:root|admin|administrator|user|guest|pi|ubuntu|operator|viewer)[:/]{_ANY_JOINED}(?=[\"'`]?[.,;)]?(?:[ \t]{{0,4}}(?:\n|\Z)|[ ]))",
+    re.IGNORECASE,
+)
+_DEVICE = re.compile(
+    r"idrac|ilo\b|ipmi|bmc|\bnas\b|router|cam(?:era)?\b|printer|grafana|jenkins|portainer|unifi|proxmox|log-?in|creds?\b|credentials|wi-?fi|mqtt|panel|web ?ui|dashboard|switch\b|nvr|dvr|modem|access point|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|后台|账号|登录|光猫|摄像头|路由",
+    re.IGNORECASE,
+)
+
+
+def _after_slash(text: str, at: int) -> Span | None:
+    match = _AFTER_SLASH.match(text, at)
+    if match is None or _USER_BEFORE.search(text[max(0, at - 44) : at]) is None:
+        return None
+    return match.span("secret") if is_worded_in_any_case(match["secret"]) else None
+
+
+def _of_system(text: str, at: int) -> Span | None:
+    match = _OF_SYSTEM.match(text, at)
+    if match is None or text[at - 1 : at] in {"/", ".", "~", "-", "_"}:
+        return None
+    is_one = _DEVICE.search(text, line_start(text, at, 70), at) is not None
+    return match.span("secret") if is_one and is_worded_in_any_case(match["secret"]) else None
+
+
+# --- at the end, behind a short label: "bios password on the optiplex dell_otter91", "pass for duolingo = birdie_cactus44"
+
+_SHORT_LABELS = ("pass", "pw", "pwd", "passcode", "mdp", "pword", "creds")
+_BEHIND_SHORT = re.compile(
+    rf"(?<![A-Za-z])(?:password|passphrase|{either(_SHORT_LABELS)})(?![A-Za-z])[^\n.;!?()\"/]{{0,44}}?(?:[ ]?[:=]|[ ]->|[ ]→|(?<=\w))[ ]{{1,2}}[\"'`]?{_ANY_JOINED}(?=[\"'`]?[.,;!?)]?(?:[ \t]{{0,4}}(?:\n|\Z)|[ ][(–—-])|[,;][ ])",
+    re.IGNORECASE,
+)
+_OF_NAME = re.compile(
+    r"(?:column|field|table|file|branch|repo|named|called|name|user|username|host|server|ssid|network|function|variable|test|class|module|as|in|see|from|for|of|and|or|by|at|via|with)[ ]?[:=]?[ ]{1,2}[\"'`]?\Z",
+    re.IGNORECASE,
+)
+
+
+def _behind_short(text: str, at: int) -> Span | None:
+    match = _BEHIND_SHORT.match(text, at)
+    if match is None or _OF_NAME.search(text, max(at, match.start("secret") - 14), match.start("secret")):
+        return None
+    return match.span("secret") if is_worded_in_any_case(match["secret"]) else None
+
+
+# --- netflix,bo@x.org,otterflix41: a row of an export
+
+_ROW = re.compile(
+    r"@[\w-]{1,40}(?:\.[\w-]{1,20}){1,3}[,;\t](?P<secret>[^\s,;\"']{6,64})(?=[,;\t]|[ \t]{0,4}(?:\n|\Z))",
+    re.ASCII,
+)
+_ROW_BEFORE = re.compile(
+    r"(?:\A|[\n ])(?:https?://)?[\w.-]{2,60}[,;\t](?:[\w. -]{0,40}[,;\t])?[\w.+-]{2,48}\Z"
+)
+
+
+def _of_row(text: str, at: int) -> Span | None:
+    match = _ROW.match(text, at)
+    if match is None or _ROW_BEFORE.search(text[max(0, at - 150) : at]) is None or "@" in match["secret"]:
+        return None
+    found = secret_candidates.password(match["secret"], 0)
+    return match.span("secret") if found is not None and found.grade != "weak" else None
+
+
+_WITH_SIGN = re.compile("[-._](?<=[a-zA-Z]{3}.)[a-zA-Z]{3}")
+_SIGN_BETWEEN = Nearby(_WITH_SIGN, 0, 90, 4)
 
 RULES = (
     Rule(
         "words-open",
         "password",
-        ("get in", "gets in", "got in", "getting in", "get on", "gets on", "get you in", "gets you in", "get into", "gets into", "let you in", "lets you in", "let me in", "log", "sign in", "signs in", "signed in", "opens", "opened", "open with", "unlock", "decrypt", "mount", "einloggen", "anmelden", "connecte", "entra", "entro", "inloggen", "входит", "вход"),
+        ("get in", "gets in", "got in", "getting in", "get on", "gets on", "get you in", "gets you in", "get into", "gets into", "let you in", "lets you in", "let me in", "log", "sign in", "signs in", "signed in", "opens", "opened", "open with", "unlock", "decrypt", "einloggen", "anmelden", "connecte avec", "entra con", "entro con", "entrar con", "entrar com", "inloggen", "входит", "вход"),
         _with,
         needs=_SIGN_BETWEEN,
     ),
-    Rule("phrase-opens", "password", ("open", "unlock", "decrypt", "mount", *(f"{count} {kind}words" for count in ("three", "four", "five", "six", "seven", "eight", "3", "4", "5", "6", "7", "8") for kind in ("", "random ", "little ", "plain ", "simple ", "lowercase "))), _phrase, needs=Nearby(re.compile("(?:[:=]|[–—-])[ ][\"'`“«]?[a-z]{3}"), 0, 60, 7)),
+    Rule("phrase-opens", "password", ("opens",
+            "opened",
+            "open with",
+            "open it with", "unlock", "decrypt", *(f"{count} {kind}words" for count in ("three", "four", "five", "six", "seven", "eight", "3", "4", "5", "6", "7", "8") for kind in ("", "random ", "little ", "plain ", "simple ", "lowercase "))), _phrase, needs=Nearby(re.compile("(?:[:=]|[–—-])[ ][\"'`“«]?[a-z]{3}"), 0, 60, 7)),
     Rule("words-in-remark", "password", ("cryptsetup", "luksopen", "veracrypt", "zfs load-key", "borg ", "restic ", "gpg ", "ssh-add", "ssh -i", "openssl ", "age -d", "unzip ", "7z x", "sudo mount"), _remark, needs=Nearby(re.compile("#"), 0, 150)),
     Rule("user-and-password-short", "password", ("p:", "p=", "p :", "pw:", "pw=", "p："), _short),
-    Rule("words-beside-user", "password", ("login", "log-in", "logon", "signin", "sign-in", "user", "account", "id ", "cred", "admin", "zugang", "compte", "cuenta", "conta ", "usuario", "usuário", "utente", "utilisateur", "benutzer", "gebruiker", "логин", "учетка"), _beside_user, needs=_SIGN_BETWEEN),
+    Rule("words-beside-user", "password", ("login", "log-in", "logon", "signin", "sign-in", "user", "account", "user id", "creds", "credential", "admin", "zugang", "compte", "cuenta", "conta ", "usuario", "usuário", "utente", "utilisateur", "benutzer", "gebruiker", "логин", "учетка"), _beside_user, needs=_SIGN_BETWEEN),
     Rule("words-behind-label", "password", _LABELS, _labelled, needs=Nearby(re.compile("[a-z][-._]?[0-9]{2}"), 0, 110, 4, has_digit=True)),
+    Rule("words-after-slash", "password", (" / ",), _after_slash, needs=Nearby(_WITH_SIGN, 0, 40, 4)),
+    Rule("words-of-system", "password", ("root:", "root/", "admin:", "admin/", "administrator/", "administrator:", "user:", "user/", "guest:", "guest/", "pi:", "pi/", "ubuntu:", "operator:", "operator/", "viewer:", "viewer/"), _of_system, needs=Nearby(_WITH_SIGN, 0, 40, 4)),
+    Rule("words-behind-short-label", "password", ("pass", "pw", "mdp", "creds"), _behind_short, needs=Nearby(_WITH_SIGN, 0, 90, 4)),
+    Rule("password-in-export", "password", ("@",), _of_row, needs=Nearby(re.compile(r"[a-z][,;\t](?=\S)"), 0, 60, 3)),
     Rule("password-below-mail", "password", ("@",), _below_mail, needs=Nearby(re.compile(r"\n"), 0, 90)),
 )  # fmt: skip
 """One rule a form."""
