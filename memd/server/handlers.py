@@ -26,6 +26,18 @@ log = structlog.get_logger()
 RELOADS = 16  # configuration reloads that one request survives: after more of them it fails
 CHANGES = 64  # concurrent changes, including those of clients that have disconnected
 
+LookUp = (
+    wire.Search
+    | wire.Explain
+    | wire.Get
+    | wire.Tags
+    | wire.Files
+    | wire.Chunks
+    | wire.Turns
+    | wire.Duplicates
+)
+"""The requests that read memory."""
+
 
 class Handlers:
     """Answers the requests of all clients."""
@@ -117,18 +129,9 @@ class Handlers:
             )
 
     async def _dispatch(self, request: wire.Request, caller: Caller, client: ConnectedClient) -> wire.Reply:
+        if isinstance(request, LookUp):
+            return await self._look_up(request, caller, client)
         match request:
-            case (
-                wire.Search()
-                | wire.Explain()
-                | wire.Get()
-                | wire.Tags()
-                | wire.Files()
-                | wire.Chunks()
-                | wire.Turns()
-                | wire.Duplicates()
-            ):
-                return await self._look_up(request, caller, client)
             case wire.Sync():
                 return await sync(request, caller, self._agents)
             case wire.Warm():
@@ -142,19 +145,7 @@ class Handlers:
             case _:
                 assert_never(request)
 
-    async def _look_up(
-        self,
-        request: wire.Search
-        | wire.Explain
-        | wire.Get
-        | wire.Tags
-        | wire.Files
-        | wire.Chunks
-        | wire.Turns
-        | wire.Duplicates,
-        caller: Caller,
-        client: ConnectedClient,
-    ) -> wire.Reply:
+    async def _look_up(self, request: LookUp, caller: Caller, client: ConnectedClient) -> wire.Reply:
         """Answer a request that reads memory."""
         match request:
             case wire.Search():
