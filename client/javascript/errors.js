@@ -28,7 +28,7 @@ export class TimedOut extends MemdClientError {
   constructor(timeoutMs) {
     super(
       `memd did not answer within ${timeoutMs / 1000} s.`,
-      "`memd-ctl status` tells what it is busy with; a longer timeout may do.",
+      "`memd-ctl doctor` tells how it is; a longer timeout may do.",
     );
     this.timeoutMs = timeoutMs;
   }

@@ -65,7 +65,7 @@ class TimedOut(MemdClientError):
     def __init__(self, timeout_s: float) -> None:
         super().__init__(
             f"memd did not answer within {timeout_s:g} s.",
-            "`memd-ctl status` tells what it is busy with; a longer timeout may do.",
+            "`memd-ctl doctor` tells how it is; a longer timeout may do.",
         )
         self.args = (timeout_s,)
         self.timeout_s = timeout_s

@@ -239,7 +239,7 @@ def test_a_missing_note_is_no_error() -> None:
         (DaemonNotRunning("/run/s"), "memd-ctl up"),
         (DaemonNotRunning("/run/s", "it is not a socket of memd"), "MEMD_SOCKET"),
         (ConnectionLost("The connection to the daemon broke."), "memd-ctl status"),
-        (TimedOut(10), "memd-ctl status"),
+        (TimedOut(10), "memd-ctl doctor"),
         (ProtocolMismatch(1, 2), "Upgrade memd-client"),
         (ProtocolMismatch(2, 1), "Upgrade memd-daemon"),
         (RequestFailed("unknown_agent", "there is no agent x"), "memd-ctl status"),
