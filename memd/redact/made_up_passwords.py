@@ -6,9 +6,11 @@ that names of things do not have ("Winter@Desk23"). Without a number or a sign i
 """
 
 import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 from memd.redact import secret_candidates, secret_values
-from memd.redact.rule import Nearby, Rule, Span, line_end, line_start
+from memd.redact.rule import Covered, Nearby, Rule, Span, line_end, line_start
 from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
 _WORDS = SECRET_WORDS.made_up
@@ -118,7 +120,16 @@ _RARE_SIGN = re.compile("[!@#$%&^~].")
 _GOES_ON = re.compile(r"[\"'”’]?[ ](?:is|was|are|has|appears|starts|and[ ][A-Z])(?!\w)")
 
 
-def _made_up(text: str, at: int) -> Span | None:
+def _near_remarks(text: str, places: Sequence[int], _: Covered) -> Iterator[Span]:
+    """Yield a made-up password beside each remark; a word is graded once, however many remarks are near it."""
+    grade = cache(grade_of)  # of this text alone
+    for at in _FORM.beside(places, text):
+        span = _made_up(text, at, grade)
+        if span is not None:
+            yield span
+
+
+def _made_up(text: str, at: int, grade_once: Callable[[str], int]) -> Span | None:
     cue = None if text[at - 1 : at].isalpha() else _WHOLE_CUE.match(text, at)
     if cue is None:
         return None
@@ -137,7 +148,7 @@ def _made_up(text: str, at: int) -> Span | None:
                 is_of_login = not is_loose and _OF_LOGIN.search(text, begin, end) is not None
             if not is_of_login:
                 continue
-        grade = grade_of(said)
+        grade = grade_once(said)
         opened = text[start - 1 : start]
         is_quoted = opened in _QUOTES and text[stop : stop + 1] in _QUOTES[opened]
         # With less than a sign, a capital and a number the remark must be a sure one.
@@ -183,8 +194,7 @@ RULES = (
         "password-made-up",
         "password",
         without_longer((*_WORDS.cues, *_WORDS.loose_cues, *_WORDS.sure_cues)),
-        _made_up,
-        needs=_FORM,
+        walk=_near_remarks,
     ),
     Rule(
         "password-corrected",

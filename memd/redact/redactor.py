@@ -106,6 +106,7 @@ class Redactor:
         ]
         if not found:
             return []
+        found += _again(text, found)
         marks = [match.span() for match in _MARK.finditer(text)]
         return without_overlaps(_outside(found, marks) if marks else found)
 
@@ -130,6 +131,34 @@ class Redactor:
         for rank, rule_of_user in enumerate(self._custom, NO_RULE + 1):
             for start, end in rule_of_user.spans(text):
                 yield SecretSpan(start, end, rule_of_user.kind, rank)
+
+
+_SAID_AGAIN = re.compile(r"(?=[^0-9]{0,200}[0-9])(?=[^A-Za-z]{0,200}[A-Za-z])[!-~]{8,200}")
+
+
+def _again(text: str, found: Sequence[SecretSpan]) -> list[SecretSpan]:
+    """Return the other places of secrets that were found: where one stands without a word for it, it is no less secret.
+
+    A secret counts if it is one word of eight characters or more, with a letter and a digit, and stands between other characters
+    than letters and digits. Where there are more than sixteen, none counts.
+    """
+    standing = Counter(text[find.start : find.end] for find in found)
+    said = {
+        text[find.start : find.end]: find
+        for find in found
+        if find.rank <= NO_RULE and _SAID_AGAIN.fullmatch(text, find.start, find.end) is not None
+    }
+    if len(said) > 16:  # a list of secrets, each of which would be sought in all of the text
+        return []
+    more: list[SecretSpan] = []
+    for word, find in said.items():
+        at = text.find(word) if text.count(word) > standing[word] else -1
+        while at >= 0:
+            end = at + len(word)
+            if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+                more.append(SecretSpan(at, end, find.kind, find.rank))
+            at = text.find(word, end)
+    return more
 
 
 def _repeated(

@@ -217,6 +217,8 @@ def test_work_grows_with_the_length(filler: str, anchor: str) -> None:
     [
         ("blank", "pass phrase"),  # runs of words that wallets draw from
         ("without a blank", "got hacked"),  # words with digits near many remarks on passwords
+        ("without a blank", "account locked"),  # the same, of which one is found in each round
+        ("without a blank", "network passcode"),
     ],
 )
 def test_a_crowd_takes_few_calls_a_sign(filler: str, anchor: str) -> None:
@@ -226,7 +228,7 @@ def test_a_crowd_takes_few_calls_a_sign(filler: str, anchor: str) -> None:
         hostile.repeated(filler, anchor, 1_000)
     )  # patterns are compiled, and lists are read, on first use
     text = hostile.repeated(filler, anchor, 4_000, numbered=True)
-    assert hostile.work(redactor, text) < 12 * len(text)
+    assert hostile.work(redactor, text) < 15 * len(text)
 
 
 def test_what_repeats_itself_takes_hardly_longer_than_a_part_of_it() -> None:

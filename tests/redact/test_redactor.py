@@ -200,6 +200,17 @@ def test_a_quoted_and_an_escaped_key_go() -> None:
     assert _redacted(escaped).endswith('[REDACTED:private-key]\\", \\"id\\": 7}"')
 
 
+def test_a_secret_goes_wherever_it_stands_again() -> None:
+    """As a whole word, whatever is around it; a word of letters alone, a short one and a part of another one stay."""
+    secret = "Tulip7harbor"
+    text = f"my password is {secret}.\n\nThe quick one: {secret}; x{secret}, {secret}9, and ({secret})"
+    gone = f"my password is [M].\n\nThe quick one: [M]; x{secret}, {secret}9, and ([M])"
+    assert _REDACTOR.redact(text).text == gone.replace("[M]", "[REDACTED:password]")
+    seventeen = " ".join(f"password: Tulip{number}harbor" for number in range(100, 117))
+    assert _REDACTOR.redact(f"{seventeen}\nThe quick one: Tulip103harbor").text.endswith(" Tulip103harbor")
+    assert "a sunshine day" in _REDACTOR.redact('password = "sunshine"\nIt was a sunshine day').text
+
+
 def test_an_allowed_text_stays() -> None:
     """That very text alone, in these capitals."""
     allow = ("hunter2",)
