@@ -57,6 +57,8 @@ _UNITS = {
     "日": "day",
     "年": "year",
     "小": "hour",
+    "钟": "hour",
+    "鐘": "hour",
 }
 
 
@@ -114,7 +116,11 @@ def _date(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | Non
     )
 
 
-@_rule(r"(?P<y>\d{4})-(?P<m>\d\d)(?!-?\d)", r"(?P<m>\d\d)/(?P<y>\d{4})")
+@_rule(
+    r"(?P<y>\d{4})-(?P<m>\d\d)(?!-?\d)",
+    r"(?P<m>\d\d)/(?P<y>\d{4})",
+    r"(?P<y>(?:19|20)\d\d)/(?P<m>0[1-9]|1[0-2])(?!/?\d)",
+)
 def _year_and_month(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     return _months(int(match["y"]), int(match["m"])) if 1 <= int(match["m"]) <= 12 else None
 
@@ -269,6 +275,30 @@ def _day_of_month(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSp
     return whole_days(past[0], past[0]) if past else None
 
 
+_NTH = r"(?:the )?(?P<{}>\d{{1,2}})(?:st|nd|rd|th)?"
+_DAY, _UNTIL = _NTH.format("day"), _NTH.format("until")
+_TO = " ?[-–—~] ?| (?:to|until|till|through|thru) "
+_NO_HOUR = r"(?! ?(?:[ap]m\b|o'clock)|[:.]\d)"
+_CHINESE_DAY = "(?P<{}>[0-9]{{1,2}}|[一二三四五六七八九十]{{1,3}})"
+
+
+@_rule(
+    rf"(?:from )?{_DAY}(?:{_TO}){_UNTIL}(?: of)? {MONTH_PHRASE}",
+    rf"between {_DAY} and {_UNTIL}(?: of)? {MONTH_PHRASE}",
+    rf"(?:from )?{MONTH} {_DAY}(?:{_TO}){_UNTIL}{_NO_HOUR}(?:,? {YEAR})?",
+    rf"between {MONTH} {_DAY} and {_UNTIL}{_NO_HOUR}(?:,? {YEAR})?",
+    f"[从從]?{CHINESE_MONTH} ?{_CHINESE_DAY.format('day')} ?[日号號]? ?[-–—~到至] ?{_CHINESE_DAY.format('until')} ?[日号號]",
+)
+def _days_of_month(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
+    """Resolve "March 5 to 8": the latest of which the first day is past."""
+    begin = _day_of_month(match, now, is_whole)
+    if begin is None:
+        return None
+    first = begin.first.date()
+    last = first.replace(day=read_number(match["until"]))
+    return whole_days(first, last) if first <= last else None
+
+
 @_rule(
     rf"(?:the )?{RELATION} week",
     f"{CHINESE_RELATION}(?:一|个|個)?{CHINESE_WEEK}",
@@ -346,13 +376,16 @@ def _near_day(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan |
 @_rule(
     rf"(?<!-)(?:an? )?{NUMBER}(?: of)? (?P<unit>day|week|fortnight|month|year|hour|minute|{'|'.join(WEEKDAYS)})s? ago",
     r"(?P<n>\d{1,4}) ?(?P<unit>d|w|wks?|mo|y|yrs?|h|hrs?|mins?) ago",
-    r"(?P<n>half) an? (?P<unit>year|month) ago",
+    r"(?P<n>half) an? (?P<unit>year|month|hour) ago",
     rf"(?<![百千])(?:差不多|大约|大概)?{CHINESE_NUMBER} ?(?:个|個)?(?P<unit>天|日|{CHINESE_WEEK}|月|年|小时|小時|分钟|分鐘)(?:多)?(?:以|之)?前",
-    "(?P<n>半)(?:个|個)?(?P<unit>年|月)(?:多)?(?:以|之)?前",
+    "(?P<n>半)(?:个|個)?(?P<unit>年|月|小时|小時|钟头|鐘頭)(?:多)?(?:以|之)?前",
 )
 def _ago(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     unit, today = _unit(match["unit"]), now.date()
     if match["n"] in {"half", "半"}:
+        if unit == "hour":
+            at = now - timedelta(minutes=30)
+            return TimeSpan(at, at if is_whole else now)
         return (
             _back(now, "month", 6)
             if unit == "year"
@@ -368,6 +401,11 @@ def _ago(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None
     if least < most:
         return TimeSpan(span.first, _back(now, unit, least).last)
     return TimeSpan(span.first, span.first) if is_whole and unit in {"hour", "minute"} else span
+
+
+@_rule(r"(?:the )?(?P<unit>month|year) before last")
+def _before_last(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
+    return _back(now, match["unit"], 2)
 
 
 @_rule(

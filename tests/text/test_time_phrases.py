@@ -28,7 +28,7 @@ def written(span: TimeSpan) -> str:
 # A line a phrase, or some that mean the same.
 PHRASES = """
 2026-02-09 | 2026/2/9 | 2026.02.09 | 20260209 | 9 Feb 2026 | on the 9th of February | 2月9日 | 2 月 9 号 | 二月九号 | Feb 9th, 2026 = 2026-02-09
-2026-02 | 02/2026 | this month | the current month | current month | 本月 | 这个月 | 這個月 | 当月 | 當月 | February | Feb 2026 | 二月 | 2026年2月份 = 2026-02-01..2026-02-28
+2026-02 | 2026/02 | 02/2026 | this month | the current month | current month | 本月 | 这个月 | 這個月 | 当月 | 當月 | February | Feb 2026 | 二月 | 2026年2月份 = 2026-02-01..2026-02-28
 2026-W07 | 2026w7 | w07 | week 7 | calendar week 7 of 2026 | 第7周 | this week | 本周 | 这个礼拜 | 这周 = 2026-02-09..2026-02-15
 week 7 of last year | 2025-W07 = 2025-02-10..2025-02-16
 2026-W01 = 2025-12-29..2026-01-04
@@ -54,7 +54,7 @@ two Sundays ago | 2 sundays ago = 2026-02-01
 last weekend | 上周末 | the last weekend | 周末 | weekend = 2026-02-07..2026-02-08
 this weekend | 这周末 = 2026-02-14..2026-02-15
 last month | 上个月 | 上月 | previous month | a month ago | 一个月前 | January | 一月 | in Jan = 2026-01-01..2026-01-31
-上上个月 | two months ago | 两个月前 | December | 十二月 | 12月份 | last December | 去年12月 = 2025-12-01..2025-12-31
+上上个月 | the month before last | two months ago | 两个月前 | December | 十二月 | 12月份 | last December | 去年12月 = 2025-12-01..2025-12-31
 in May | may | last May | 五月 | May of last year | May 2025 | 去年五月 | 2025年5月 | 二〇二五年五月 = 2025-05-01..2025-05-31
 in May 2026 | 今年五月 | 2026-05 = 2026-05-01..2026-05-31
 march | 去年三月 = 2025-03-01..2025-03-31
@@ -72,7 +72,7 @@ H1 2025 | the first half of 2025 | 去年上半年 = 2025-01-01..2025-06-30
 后年 | 後年 = 2028-01-01..2028-12-31
 大后天 | 大後天 = 2026-02-14
 this year | 今年 | 本年 = 2026-01-01..2026-12-31
-前年 | two years ago = 2024-01-01..2024-12-31
+前年 | the year before last | two years ago = 2024-01-01..2024-12-31
 大前年 = 2023-01-01..2023-12-31
 early 2025 | 2025年初 | 去年年初 | 去年初 = 2025-01-01..2025-03-31
 年底 | 去年底 | end of 2025 | the end of the year | 2025年底 = 2025-10-01..2025-12-31
@@ -118,6 +118,10 @@ between March and May 2025 | 三月到五月 | from March to May 2025 = 2025-03-
 上周一到周五 = 2026-02-02..2026-02-06
 周一至周五 = 2026-02-09..2026-02-13
 昨天到周六 = 2026-02-10..2026-02-14
+March 5 to 8 | from March 5th to 8th | March 5-8, 2025 | 5–8 March | from the 5th to the 8th of March | between 5 and 8 March | between March 5 and 8 | 3月5日到8日 | 从3月5号至8号 | 3月5-8日 | 2025年三月五日到八日 = 2025-03-05..2025-03-08
+the 10th to 12th of last month | 上个月10号到12号 = 2026-01-10..2026-01-12
+2月9日到15日 | 9 to 15 February = 2026-02-09..2026-02-15
+half an hour ago | 半小时前 | 半个钟头前 = 2026-02-11T15:00:00..2026-02-11T15:00:00
 from 30 December to 2 January = 2025-12-30..2026-01-02
 from 29 February 2024 to 3 January 2024 = 2023-02-28..2024-01-03
 since last Tuesday = 2026-02-10T00:00:00..2026-02-11T15:30:00
@@ -169,6 +173,11 @@ def test_what_says_no_time_is_refused(text: str) -> None:
         ("since May what changed", ["2025-05-01T00:00:00..2026-02-11T15:30:00"]),
         ("周一到周五做了什么", ["2026-02-09..2026-02-13"]),
         ("what did I break 2d ago", ["2026-02-09"]),
+        ("what broke from March 5 to 8?", ["2025-03-05..2025-03-08"]),
+        ("3月5日到8日做了什么", ["2025-03-05..2025-03-08"]),
+        ("3月5日到8月1日的账", ["2025-03-05..2025-08-01"]),
+        ("the call of March 5 to 8 pm", ["2025-03-05"]),
+        ("March 8 to 5", ["2025-03-08"]),
         ("三月到五月之间", ["2025-03-01..2025-05-31"]),
         ("see memory/2026-02-09.md", ["2026-02-09"]),
         ("the plan of 2025", ["2025-01-01..2025-12-31"]),
