@@ -122,8 +122,9 @@ _GOES_ON = re.compile(r"[\"'”’]?[ ](?:is|was|are|has|appears|starts|and[ ][A
 
 def _near_remarks(text: str, places: Sequence[int], _: Covered) -> Iterator[Span]:
     """Yield a made-up password beside each remark; a word is graded once, however many remarks are near it."""
-    grade = cache(grade_of)  # of this text alone
-    for at in _FORM.beside(places, text):
+    near = _FORM.beside(places, text)
+    grade = cache(grade_of) if near else grade_of  # of this text alone
+    for at in near:
         span = _made_up(text, at, grade)
         if span is not None:
             yield span

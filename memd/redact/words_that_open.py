@@ -243,11 +243,11 @@ RULES = (
             "open it with", "unlock", "decrypt", *(f"{count} {kind}words" for count in ("three", "four", "five", "six", "seven", "eight", "3", "4", "5", "6", "7", "8") for kind in ("", "random ", "little ", "plain ", "simple ", "lowercase "))), _phrase, needs=Nearby(re.compile("(?:[:=]|[–—-])[ ][\"'`“«]?[a-z]{3}"), 0, 60, 7)),
     Rule("words-in-remark", "password", ("cryptsetup", "luksopen", "veracrypt", "zfs load-key", "borg ", "restic ", "gpg ", "ssh-add", "ssh -i", "openssl ", "age -d", "unzip ", "7z x", "sudo mount"), _remark, needs=Nearby(re.compile("#"), 0, 150)),
     Rule("user-and-password-short", "password", ("p:", "p=", "p :", "pw:", "pw=", "p："), _short),
-    Rule("words-beside-user", "password", ("login", "log-in", "logon", "signin", "sign-in", "user", "account", "user id", "creds", "credential", "admin", "zugang", "compte", "cuenta", "conta ", "usuario", "usuário", "utente", "utilisateur", "benutzer", "gebruiker", "логин", "учетка"), _beside_user, needs=_SIGN_BETWEEN),
+    Rule("words-beside-user", "password", ("login", "log-in", "logon", "signin", "sign-in", "user", "account", "user id", "creds", "credential", "admin", "zugang", "compte", "cuenta", "conta ", "usuario", "usuário", "utente", "utilisateur", "benutzer", "gebruiker", "логин", "учетка"), _beside_user, needs=Nearby(DIGIT, 0, 130)),
     Rule("words-behind-label", "password", _LABELS, _labelled, needs=Nearby(re.compile("[a-z][-._]?[0-9]{2}"), 0, 110, 4, has_digit=True)),
     Rule("words-after-slash", "password", (" / ",), _after_slash, needs=Nearby(_WITH_SIGN, 0, 40, 4)),
     Rule("words-of-system", "password", ("root:", "root/", "admin:", "admin/", "administrator/", "administrator:", "user:", "user/", "guest:", "guest/", "pi:", "pi/", "ubuntu:", "operator:", "operator/", "viewer:", "viewer/"), _of_system, needs=Nearby(_WITH_SIGN, 0, 40, 4)),
-    Rule("words-behind-short-label", "password", ("pass", "pw", "mdp", "creds"), _behind_short, needs=Nearby(_WITH_SIGN, 0, 90, 4)),
+    Rule("words-behind-short-label", "password", ("pass", "pw", "mdp", "creds"), _behind_short, needs=Nearby(DIGIT, 0, 130)),
     Rule("password-in-export", "password", ("@",), _of_row, needs=Nearby(re.compile(r"[a-z][,;\t](?=\S)"), 0, 60, 3)),
     Rule("password-below-mail", "password", ("@",), _below_mail, needs=Nearby(re.compile(r"\n"), 0, 90)),
 )  # fmt: skip
