@@ -236,59 +236,12 @@ def _of_mail(text: str, at: int) -> Span | None:
     return sixteen.span("secret") if is_told and not is_word else None
 
 
-_FOUR_LETTERS = frozenset(
-    [
-        "that",
-        "this",
-        "with",
-        "have",
-        "from",
-        "your",
-        "they",
-        "will",
-        "what",
-        "when",
-        "then",
-        "than",
-        "them",
-        "were",
-        "been",
-        "some",
-        "just",
-        "like",
-        "into",
-        "only",
-        "also",
-        "more",
-        "need",
-        "make",
-        "take",
-        "know",
-        "good",
-        "here",
-        "each",
-        "does",
-        "must",
-        "over",
-        "such",
-        "very",
-        "mail",
-        "imap",
-        "smtp",
-        "port",
-        "name",
-        "user",
-        "pass",
-        "code",
-        "last",
-        "sync",
-        "send",
-        "sent",
-        "home",
-        "work",
-        "phone",
-    ]
-)
+_FOUR_LETTERS = frozenset((
+    "that", "this", "with", "have", "from", "your", "they", "will", "what", "when", "then", "than", "them",
+    "were", "been", "some", "just", "like", "into", "only", "also", "more", "need", "make", "take", "know",
+    "good", "here", "each", "does", "must", "over", "such", "very", "mail", "imap", "smtp", "port", "name",
+    "user", "pass", "code", "last", "sync", "send", "sent", "home", "work",
+))  # fmt: skip
 
 # --- on the label of a router: "hinten am Router: 22880499425417305413", "Pour la box, c'est B4AA42B81074A6E3A0112A152B"
 
