@@ -146,7 +146,7 @@ def _encode(message: WireMessage | tuple[int, WireMessage]) -> bytes:
 def _decode_sound(decoder: msgspec.msgpack.Decoder[M], payload: bytes) -> M:
     try:
         return decoder.decode(payload)
-    # msgspec raises Python's own errors for invalid UTF-8 and deep nesting.
+    # msgspec raises Python's own errors for deep nesting and, before version 0.23, for invalid UTF-8.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidPayload(_shortened(str(error))) from None
 
@@ -156,10 +156,17 @@ def _decode_body(decoder: msgspec.msgpack.Decoder[M], envelope: _Asked | _Answer
         return decoder.decode(envelope.body)
     except msgspec.ValidationError as error:
         raise _not_understood(envelope, str(error)) from None
-    except UnicodeDecodeError:
-        raise InvalidMessage(envelope.id, "bad_request", "A text in the message is not valid UTF-8") from None
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if _is_of_text(error):
+            raise InvalidMessage(
+                envelope.id, "bad_request", "A text in the message is not valid UTF-8"
+            ) from None
         raise InvalidPayload(_shortened(str(error))) from None
+
+
+def _is_of_text(error: Exception) -> bool:
+    """Return whether an error is of invalid UTF-8, for which msgspec has no class of its own from version 0.23 on."""
+    return isinstance(error, UnicodeDecodeError) or "UTF-8" in str(error)
 
 
 def _not_understood(envelope: _Asked | _Answered, complaint: str) -> InvalidMessage:

@@ -134,7 +134,7 @@ def _looked(directory: int, place: Path, name: str, shown: str, look: Callable[[
     # SQLite would resolve a path below a descriptor, so the VFS returns names unchanged.
     base = _DESCRIPTORS / str(directory) if _DESCRIPTORS.is_dir() else place
     how = "mode=ro&readonly_shm=1" if before.is_live else "immutable=1"
-    trouble: apsw.Error | UnicodeDecodeError | msgspec.ValidationError | None = None
+    trouble: apsw.Error | UnicodeDecodeError | msgspec.DecodeError | None = None
     try:
         connection = apsw.Connection(
             f"file:{quote(str(base / name))}?{how}",
@@ -146,7 +146,7 @@ def _looked(directory: int, place: Path, name: str, shown: str, look: Callable[[
             result = look(OpenDatabase(connection, is_live=before.is_live))
         finally:
             connection.close()
-    except (apsw.Error, UnicodeDecodeError, msgspec.ValidationError) as failure:
+    except (apsw.Error, UnicodeDecodeError, msgspec.DecodeError) as failure:
         trouble = failure
     if not before.is_live and _state(directory, name, shown) != before:
         raise _Changed
@@ -198,7 +198,7 @@ def _refusal_of(trouble: Exception, shown: str) -> FileUnreadable | ProcessExhau
             return FileHeld(shown, "its program keeps it to itself just now")
         case apsw.InterruptError():
             return FileUnreadable(shown, f"a look at it takes longer than {GUARD_S:g} s")
-        case UnicodeDecodeError() | msgspec.ValidationError():
+        case UnicodeDecodeError() | msgspec.DecodeError():
             return FileUnreadable(shown, "rows of other types than its program writes")
         case apsw.NotADBError() | apsw.CorruptError():
             return FileUnreadable(shown, "not a sound SQLite database")
