@@ -185,9 +185,9 @@ def test_a_collection_that_cannot_be_used_is_told(standin: Standin, daemon: Daem
     with daemon.start(), daemon.client() as client:
         client.sync()
         assert [hit.path for hit in by_qmd(client).results] == ["memory/a.md"]
-        standing = status_of(client).qmd
-        assert standing is not None
-        assert standing.warnings == [f"collection {daemon.home}/nowhere: there is no such directory"]
+        told = [f"collection {daemon.home}/nowhere: there is no such directory"]
+        # The first search waits for the collections for a while only.
+        until(lambda: (standing := status_of(client).qmd) is not None and standing.warnings == told, 60)
         assert daemon.printed().count("qmd.collection_unusable") == 1
 
 
