@@ -132,7 +132,8 @@ def search_both(
     takes_words = isinstance(compared, NoVectorResults) or settings.query.hybrid.enabled
     expanded, not_expanded = _expansion(asked.query) if takes_words else (None, None)
     asked = _spelt(reader, asked, expanded)
-    keywords = keyword_results(reader, asked, most)
+    has_vectors = isinstance(compared, ComparedVectors) and len(compared.held) > 0
+    keywords = keyword_results(reader, asked, most, is_alone=not has_vectors)
     vectors = (
         compared
         if isinstance(compared, NoVectorResults)
@@ -185,14 +186,30 @@ def _spelt(reader: ChunkReader, asked: IndexQuestion, expanded: Expansion | None
     return asked if spelt is asked.query else msgspec.structs.replace(asked, query=spelt)
 
 
-def keyword_results(reader: ChunkReader, asked: IndexQuestion, most: int) -> KeywordResults:
-    """Return the chunks that hold words of the question, at most `most` of each source, or why keywords take no part."""
+def keyword_results(
+    reader: ChunkReader, asked: IndexQuestion, most: int, *, is_alone: bool = False
+) -> KeywordResults:
+    """Return the chunks that hold words of the question, at most `most` of each source, or why keywords take no part.
+
+    Args:
+        reader: The index.
+        asked: The question.
+        most: The most chunks of each source.
+        is_alone: Whether there are no vectors: the words that name a time then do not count against a chunk of that time.
+    """
     match = asked.query.match
     if match is None:
         return KeywordResults({})
     try:
         with timed_part("keywords"), reader.isolating_failures():
-            return KeywordResults(dict(reader.keywords.search(match, most, asked.kinds, asked.among)))
+            matches = dict(reader.keywords.search(match, most, asked.kinds, asked.among))
+            beside = asked.query.match_beside_times
+            if is_alone and beside is not None:
+                _, *of_times = asked.among
+                for one, match_beside in reader.keywords.search(beside, most, asked.kinds, of_times):
+                    if one in matches and match_beside.share > matches[one].share:
+                        matches[one] = msgspec.structs.replace(matches[one], share=match_beside.share)
+            return KeywordResults(matches)
     except StoreDamaged as damage:
         return KeywordResults({}, str(damage))
     except StoreClosed:

@@ -1,7 +1,7 @@
 """Parses a question into keyword terms, the text to embed, and the times that it names."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, pairwise
 from typing import Literal
@@ -105,6 +105,9 @@ class Query(msgspec.Struct, frozen=True):
     text: str = ""  # its beginning, as it was asked; "" if it has no words
     parts: tuple[int, ...] = ()  # for each word, a bit set of the units of content that it covers
     times: tuple[TimeSpan, ...] = ()  # times named in the question
+    beside_times: tuple[
+        int, ...
+    ] = ()  # the terms that it has beside its times, as indexes; () if it names none
     names: Names = Names()  # terms that are names
     misspellable: tuple[str, ...] = ()  # words that may be misspelt names
     synonyms: tuple[str, ...] = ()  # synonyms and translations by which texts are found, too
@@ -117,6 +120,12 @@ class Query(msgspec.Struct, frozen=True):
     def terms(self) -> tuple[str, ...]:
         """All terms: phrases, then words."""
         return self.phrases + self.words
+
+    @property
+    def match_beside_times(self) -> str | None:
+        """The MATCH expression of the terms beside the times; None: it names no time, or has no other terms."""
+        terms = self.terms
+        return match_any([terms[n] for n in self.beside_times]) if self.beside_times else None
 
     @property
     def is_empty(self) -> bool:
@@ -153,18 +162,19 @@ def parse(text: str, now: datetime | None = None) -> Query:
         now: The local wall-clock time, by which "yesterday" is resolved to a date; None: relative times are not resolved.
     """
     read = _read(text)
-    quoted = [_phrase(separate_words(_names_and_words(quotation))) for quotation in _QUOTED.findall(read)]
+    quoted = _quoted(read)
     marked, words = _named(QUESTION_WORDS.sub(" ", read))
     # A question of stop words alone asks for those.
     words = _chosen(_telling(words) or _named(read)[1], _MAX_WORDS)
     phrases_of_time = time_phrases(read, now) if now else ()
     times = _narrowest([phrase.span for phrase in phrases_of_time])
     marked += [_phrase(day.isoformat().split("-")) for time in times if (day := time.only_day)]
-    phrases = _chosen([phrase for phrase in quoted if _is_phrase(phrase)] + marked, _MAX_PHRASES)
+    phrases = _chosen(quoted + marked, _MAX_PHRASES)
     if not phrases and not words:
         return Query(match=None, words=(), phrases=(), embed_text="", times=times)
     asked = head(" ".join(text[: 4 * _MAX_EMBED_CHARS].split()), _MAX_EMBED_CHARS)
     is_talk = is_small_talk(text[:_MAX_EMBED_CHARS])
+    rest = _without(read, phrases_of_time)
     return Query(
         match=match_any(phrases + words),
         words=tuple(words),
@@ -173,11 +183,10 @@ def parse(text: str, now: datetime | None = None) -> Query:
         text=asked,
         parts=_bits(words),
         times=times,
+        beside_times=_terms_of(rest, phrases + words) if times else (),
         names=names(text[:_MAX_EMBED_CHARS], phrases + words),
         is_small_talk=is_talk,
-        asks_of_time_alone=bool(times)
-        and not is_talk
-        and _asks_of_any_event(_without(read, phrases_of_time)),
+        asks_of_time_alone=bool(times) and not is_talk and _asks_of_any_event(rest),
         tense=_tense(read[:_MAX_EMBED_CHARS], times),
         misspellable=tuple(word for word in words if may_be_misspelt(word) and word not in NO_NAMES),
     )
@@ -208,6 +217,13 @@ def _without(read: str, phrases: Iterable[TimePhrase]) -> str:
     for phrase in reversed(list(phrases)):
         read = f"{read[: phrase.start]} {read[phrase.end :]}"
     return read
+
+
+def _terms_of(rest: str, terms: Sequence[str]) -> tuple[int, ...]:
+    """Return the indexes of the terms that a part of a question has."""
+    marked, words = _named(QUESTION_WORDS.sub(" ", rest))
+    own = {*_quoted(rest), *marked, *_telling(words)}
+    return tuple(n for n, term in enumerate(terms) if term in own)
 
 
 def _asks_of_any_event(rest: str) -> bool:
@@ -326,6 +342,12 @@ def _counted(parts: list[str]) -> list[str]:
 def _pairs(part: str) -> list[str]:
     """Return the adjacent pairs of a CJK run; another word is returned unchanged."""
     return [part[n : n + 2] for n in range(len(part) - 1)] if is_cjk(part[0]) and len(part) > 1 else [part]
+
+
+def _quoted(read: str) -> list[str]:
+    """Return the quotations of several words or more than one CJK pair, as phrases."""
+    found = (_phrase(separate_words(_names_and_words(quotation))) for quotation in _QUOTED.findall(read))
+    return [phrase for phrase in found if _is_phrase(phrase)]
 
 
 def _is_phrase(term: str) -> bool:
