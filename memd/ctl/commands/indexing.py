@@ -1,8 +1,10 @@
 """memd-ctl sync, reindex and embed: updates the index, rebuilds it, and controls embedding."""
 
+import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
@@ -166,11 +168,23 @@ def left_out_notes(report: SyncReport) -> tuple[str, ...]:
 
 def sync_text_of(report: SyncReport) -> str:
     """Return what can be searched, what was indexed, what does not exist, and the progress of vectors."""
-    missing = "".join(
-        f"{visible(path)} does not exist, so nothing of it could be read.\n" for path in report.missing
-    )
+    missing = "".join(f"{visible(path)} {_why_unread(path)}\n" for path in report.missing)
     work = f"{report.changed:,} indexed again, {report.removed:,} removed, {duration(report.took_s)}"
     return f"{_searchable(report)} ({work}).\n{missing}{_vectors(report)}"
+
+
+def _why_unread(path: str) -> str:
+    """Return why the daemon has found no directory at a configured path, and how to fix it."""
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        mode = None
+    if mode is None or stat.S_ISDIR(mode):
+        return "does not exist, so nothing of it could be read."
+    names = "Name a directory in the configuration, or a file that ends in .md (of transcripts: .jsonl)."
+    if stat.S_ISREG(mode):
+        return f"is a file and no directory, so nothing of it could be read. {names}"
+    return f"is neither a file nor a directory, so nothing of it could be read. {names}"
 
 
 def _searchable(report: SyncReport) -> str:

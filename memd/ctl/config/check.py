@@ -26,6 +26,7 @@ from memd.text.memory_paths import (
     SingleFile,
     Workspace,
     descends,
+    is_markdown,
     only_file,
     parts_below,
 )
@@ -120,7 +121,7 @@ def remarks_on_sources(config: Config, environ: Mapping[str, str], places: Place
     for name, agent in sorted(config.agents.items()):
         yield from _on_choice(name, agent)
         if "memory" in agent.sources:
-            yield from _on_notes(name, agent, environ)
+            yield from _on_notes(name, agent, environ, places.home)
             yield from _on_own(name, agent, places)
         if "sessions" in agent.sources:
             yield from _on_transcripts(name, agent, environ, places.home)
@@ -139,7 +140,14 @@ def _on_choice(name: str, agent: AgentSettings) -> Iterator[str]:
         yield f'{name}: redact.mode = "off" leaves keys and passwords in what is indexed of transcripts'
 
 
-def _on_notes(name: str, agent: AgentSettings, environ: Mapping[str, str]) -> Iterator[str]:
+def _on_notes(name: str, agent: AgentSettings, environ: Mapping[str, str], home: Path) -> Iterator[str]:
+    for path in agent.extra_paths:
+        try:
+            mode = path.stat().st_mode
+        except OSError:  # it may come later; `doctor` says why it cannot be read
+            continue
+        if not stat.S_ISDIR(mode) and not (stat.S_ISREG(mode) and is_markdown(_real(path).name)):
+            yield f"{name}: {shown(path, home)} is no directory and no Markdown: name its directory, or a file that ends in .md"
     for preset in agent.memory_presets:
         if not any(root.directory.is_dir() for root in notes_of(preset, environ)):
             yield f"{name}: there are no notes of {NAMES[preset]} here (yet)"

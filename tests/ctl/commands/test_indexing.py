@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -160,6 +161,22 @@ def test_the_reports_are_pages() -> None:
             ]
         ),
     )
+
+
+def test_what_is_no_directory_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    """It is said what it is, and how to fix it."""
+    file, pipe, came = tmp_path / "plain.txt", tmp_path / "pipe", tmp_path / "came"
+    file.write_text("no Markdown", "utf-8")
+    os.mkfifo(pipe)
+    came.mkdir()
+    fix = "Name a directory in the configuration, or a file that ends in .md (of transcripts: .jsonl)."
+    report = msgspec.structs.replace(_DONE, missing=list(map(str, (file, pipe, came, tmp_path / "none"))))
+    assert sync_text_of(report).splitlines()[1:-1] == [
+        f"{file} is a file and no directory, so nothing of it could be read. {fix}",
+        f"{pipe} is neither a file nor a directory, so nothing of it could be read. {fix}",
+        f"{came} does not exist, so nothing of it could be read.",
+        f"{tmp_path}/none does not exist, so nothing of it could be read.",
+    ]
 
 
 def test_text_is_waited_for_and_then_vectors(run: Run, address: Path) -> None:

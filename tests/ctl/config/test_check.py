@@ -153,6 +153,13 @@ BOTH = 'sources = ["memory", "sessions"]\n'
             ["main: ~/.claude/CLAUDE.md is no transcript: the names of those end in .jsonl or .jsonl.zst"],
         ),
         (
+            'extra_paths = ["~/none", "~/.claude/CLAUDE.md", "~/plain.txt", "/dev/null"]',
+            [
+                "main: ~/plain.txt is no directory and no Markdown: name its directory, or a file that ends in .md",
+                "main: /dev/null is no directory and no Markdown: name its directory, or a file that ends in .md",
+            ],
+        ),
+        (
             BOTH + 'sessions.paths = ["~/none", "~/state/x", "~/w/memory", "~"]',
             [
                 "main: there is nothing at ~/none yet, which sessions.paths names",
@@ -168,6 +175,7 @@ def test_remarks(home: Path, text: str, remarks: list[str]) -> None:
     """What is allowed, and yet perhaps not meant."""
     write_homes(home)
     (home / "w" / "memory").mkdir(parents=True)
+    (home / "plain.txt").write_text("no Markdown", "utf-8")
     assert _remarks(home, text) == remarks
 
 
