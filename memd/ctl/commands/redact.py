@@ -1,7 +1,9 @@
 """memd-ctl redact: shows what would be redacted in a text, or where secrets are in files."""
 
 import os
+import select
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 _LONGEST = 200  # longest line that is shown whole, in characters
 _AROUND = 60  # characters shown on each side of a redaction in a longer line
 _MARK = "[REDACTED:"
+WRITER_S = 10.0  # the time in which a program must have opened a pipe for writing
 _MODES = {
     "sessions": 'These rules are applied to transcripts; redact.mode = "all" has them applied to notes, too.',
     "off": "redact.mode is off: nothing is taken out of what is indexed.",
@@ -123,10 +126,13 @@ def _scan(invocation: Invocation, redactor: "Redactor") -> Outcome:
     """List the secrets in files of any kind."""
     files: list[ScannedFile] = []
     counts: Counter[str] = Counter()
-    read, left_out = 0, 0
+    read, left_out, others = 0, 0, 0
     for path in _files(invocation):
         name = str(path)
         try:
+            if not path.is_file():
+                others += path.exists()  # not a symlink that leads nowhere
+                continue
             found = list(_found(_text(path.read_bytes(), name), redactor))
         except (OSError, Failed):
             left_out += 1
@@ -147,13 +153,22 @@ def _scan(invocation: Invocation, redactor: "Redactor") -> Outcome:
         f"{counted(sum(counts.values()), 'secret')} in {counted(len(files), 'file')} of {read:,}"
         + (f": {kinds}." if kinds else ".")
     )
-    notes = (f"{counted(left_out, 'file')} left out: no text, or not to be read.",) if left_out else ()
-    data = {"read": read, "left_out": left_out, "counts": dict(sorted(counts.items())), "files": files}
+    notes: tuple[str, ...] = (
+        (f"{counted(left_out, 'file')} left out: no text, or not to be read.",) if left_out else ()
+    )
+    if others:
+        notes += (f"{counted(others, 'file')} left out: a pipe, a socket or a device.",)
+    data = {
+        "read": read,
+        "left_out": left_out + others,
+        "counts": dict(sorted(counts.items())),
+        "files": files,
+    }
     return Outcome(data, "\n".join(lines), notes, exit_code=SECRETS_FOUND if files else 0)
 
 
 def _files(invocation: Invocation) -> Iterator[Path]:
-    """Yield the given files, and those below given directories, except in .git."""
+    """Yield the given files, and what is no directory below given directories, except in .git."""
     for given in invocation.options.scan:
         path = Path(given)
         if not path.exists():
@@ -173,7 +188,7 @@ def _files(invocation: Invocation) -> Iterator[Path]:
             )
         for top, directories, names in os.walk(path):
             directories[:] = sorted(name for name in directories if name != ".git")
-            yield from (inner for name in sorted(names) if (inner := Path(top, name)).is_file())
+            yield from (Path(top, name) for name in sorted(names))
 
 
 def _settings(invocation: Invocation) -> Redact:
@@ -212,6 +227,8 @@ def _read(invocation: Invocation) -> tuple[bytes, str]:
     if path.is_block_device() or path.is_char_device():
         raise Failed("not_a_file", f"{name} is a device.", "Name one file, or - for stdin.")
     try:
+        if path.is_fifo():
+            return _of_pipe(path, name), name
         if path.suffix != PACKED_SUFFIX:
             return path.read_bytes(), name
         with path.open("rb") as packed:
@@ -222,6 +239,35 @@ def _read(invocation: Invocation) -> tuple[bytes, str]:
         raise Failed("unreadable", f"{error}.") from error
     except OSError as error:
         raise Failed("unreadable", f"{name} cannot be read: {error.strerror}.") from error
+
+
+def _of_pipe(path: Path, name: str) -> bytes:
+    """Return all that is written into a pipe.
+
+    Raises:
+        Failed: no program writes into it.
+    """
+    if not Path(os.path.realpath(path)).exists():
+        return path.read_bytes()  # <(command) on Linux: a pipe without a name ends with its program
+    deadline = time.monotonic() + WRITER_S
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as pipe:
+        events = select.poll()
+        events.register(pipe, select.POLLIN)
+        has_ended, begun = False, b""
+        while not (has_ended or begun):
+            try:
+                begun = os.read(pipe.fileno(), 1)
+            except BlockingIOError:
+                break  # a program has opened it, and has written nothing yet
+            if not begun and time.monotonic() >= deadline:
+                raise Failed(
+                    "unreadable",
+                    f"{name} is a pipe, and no program writes into it.",
+                    "Start the program that writes into it first, or: ... | memd-ctl redact -",
+                )
+            has_ended = any(event & select.POLLHUP for _, event in events.poll(100))  # ms
+        os.set_blocking(pipe.fileno(), True)
+        return begun + pipe.read()
 
 
 class _Said(msgspec.Struct, frozen=True):

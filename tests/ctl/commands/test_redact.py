@@ -5,6 +5,7 @@ import io
 import json
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import zstandard
 
 from memd.ctl.arguments import parse
+from memd.ctl.commands import redact
 from tests.bounds import shipped
 from tests.ctl.conftest import Run
 
@@ -295,7 +297,49 @@ def test_what_may_never_end_is_not_scanned(run: Run, home: Path, kind: str) -> N
         assert code == 1
         assert "is a device" in err
     else:
-        assert run("redact", "--scan", str(home)).code == 0
+        (home / "nowhere").symlink_to(home / "none")
+        code, out, err = run("redact", "--scan", str(home), "--json")
+        assert (code, json.loads(out)["data"]["left_out"]) == (0, 1)
+        assert "1 file left out: a pipe, a socket or a device." in run("redact", "--scan", str(home)).err
+
+
+def test_a_pipe_that_no_program_writes_into_is_refused(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be waited for without end."""
+    assert shipped("memd.ctl.commands.redact.WRITER_S") == redact.WRITER_S
+    monkeypatch.setattr(redact, "WRITER_S", 0.2)
+    path = home / "pipe"
+    os.mkfifo(path)
+    code, _, err = run("redact", str(path))
+    assert code == 1
+    assert "is a pipe, and no program writes into it" in err
+
+
+@pytest.mark.parametrize("command", ["sleep 1; echo {}", "echo {}", "true"])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_pipe_is_read_to_its_end(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, command: str, is_named: bool
+) -> None:
+    """One with a name and that of <(command), whether its program has written before it is read, afterwards or nothing."""
+    monkeypatch.setattr(redact, "WRITER_S", 60.0)  # a busy machine starts a program late
+    script = command.format(f"use {_KEY}")
+    path = home / "pipe"
+    if is_named:
+        os.mkfifo(path)
+        writer = subprocess.Popen(["sh", "-c", f"exec >{path}; {script}"])
+        code, out, _ = run("redact", str(path))
+    else:
+        reading, writing = os.pipe()
+        writer = subprocess.Popen(["sh", "-c", script], stdout=writing)
+        os.close(writing)
+        if "sleep" not in script:
+            writer.wait(60)
+        code, out, _ = run("redact", f"/dev/fd/{reading}")
+        os.close(reading)
+    assert writer.wait(60) == 0
+    assert code == 0
+    assert ("github-token" in out) == ("echo" in script)
 
 
 def test_the_help_says_with_which_status_a_scan_ends(run: Run, file: Path) -> None:
