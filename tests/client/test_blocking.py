@@ -616,7 +616,7 @@ def everybody(address: Path, script: Script) -> Iterator[None]:
         yield
     finally:
         listener.shutdown(socket.SHUT_RDWR)
-        thread.join(20)
+        thread.join(60)
         listener.close()
 
 

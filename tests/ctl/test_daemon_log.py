@@ -117,7 +117,7 @@ class _Follower:
     def end(self, file: Path) -> bytes:
         with file.open("ab") as log:
             log.write(b"END")
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive()
         return self.got
 

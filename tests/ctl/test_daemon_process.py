@@ -199,7 +199,7 @@ def test_a_daemon_is_started_apart_from_the_terminal(here: Places) -> None:
     started = start(
         [sys.executable, "-c", report], here.log, {**os.environ, "NOTIFY_SOCKET": "/n", "SEEN": "yes"}
     )
-    assert started.process.wait(20) == 3
+    assert started.process.wait(60) == 3
     assert here.log.read_text(encoding="utf-8") == "old\nTrue / None yes ''\n"
     assert stat.S_IMODE(here.log.stat().st_mode) == 0o600
     assert started.log_at == 4
@@ -274,7 +274,7 @@ def test_of_the_log_of_a_daemon_that_ended_the_last_lines_are_told(here: Places)
 def test_a_daemon_that_was_slower_than_another_leaves_the_answer_to_it(here: Places) -> None:
     """It ends with 75; the socket answers all the same."""
     started = _started(here, "raise SystemExit(75)")
-    started.process.wait(20)
+    started.process.wait(60)
     with serving(here.socket, answering(status(agent(), pid=42))):
         assert await_answer(started, here, 60).pid == 42
 
@@ -325,7 +325,7 @@ def test_a_daemon_elsewhere_is_named(here: Places) -> None:
     assert other.stdout is not None
     other.stdout.readline()
     started = _started(here, "raise SystemExit(75)")
-    started.process.wait(20)
+    started.process.wait(60)
     try:
         with pytest.raises(Failed, match=f"pid {other.pid}") as failed:
             await_answer(started, here, 0.3)

@@ -117,7 +117,7 @@ def user_manager(directory: Path) -> Iterator[UserManager]:
         yield manager
     finally:
         process.kill()
-        process.wait(20)
+        process.wait(60)
         for group in groups:
             _remove(group)
 

@@ -31,7 +31,7 @@ def dead(daemon: Namespaced, directory: Path) -> Iterator[None]:
             yield
         finally:
             keeper.stdin.close()
-            keeper.wait(20)
+            keeper.wait(60)
 
 
 def main() -> None:

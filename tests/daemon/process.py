@@ -136,13 +136,13 @@ class Daemon:
     def kill(self) -> None:
         """Send SIGKILL."""
         self.process.kill()
-        self.process.wait(20)
+        self.process.wait(60)
 
     def stop(self) -> int:
         """Send SIGTERM, and return the exit status."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
+        return self.process.wait(60)
 
     def __enter__(self) -> Self:
         return self if self._process is not None else self.start()
@@ -153,10 +153,10 @@ class Daemon:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
-                self._process.wait(20)
+                self._process.wait(60)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-                self._process.wait(20)
+                self._process.wait(60)
 
 
 def _enter(entry: str) -> int:

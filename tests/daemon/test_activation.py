@@ -90,7 +90,7 @@ def test_what_the_manager_has_opened_stays_its_own(given: Given) -> None:
 
 def _refused(given: Given) -> str:
     """What it says before it ends with the exit status of a wrong configuration."""
-    assert given.process.wait(20) == 78
+    assert given.process.wait(60) == 78
     assert not (given.state / "memd.lock").exists()
     return given.printed()
 
@@ -109,7 +109,7 @@ def test_a_socket_that_a_manager_holds_open_is_not_taken_over(daemon: Daemon) ->
     """Started by hand beside it, memd says whose the path is, and the manager's socket works on."""
     with listening(daemon.socket) as manager, socket.socket(socket.AF_UNIX) as client:
         daemon.start(wait=False)
-        assert daemon.process.wait(20) == 78
+        assert daemon.process.wait(60) == 78
         told = daemon.printed()
         assert f"cannot listen on {daemon.socket}: another process listens there" in told
         assert "memd-ctl service start" in told

@@ -115,9 +115,9 @@ def test_a_daemon_that_dies_in_the_middle_of_a_call(daemon: Daemon) -> None:
             thread.start()
         until(lambda: connections(daemon.socket) >= len(threads))
         daemon.process.send_signal(signal.SIGKILL)
-    daemon.process.wait(20)
+    daemon.process.wait(60)
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert [is_disabled(reply) for reply in replies] == [True] * len(threads)
     daemon.start()
     with daemon.client() as client:
@@ -255,6 +255,6 @@ def test_nothing_of_this_ends_the_agent(daemon: Daemon) -> None:
             client.sync()
         assert tools.call(*SEARCH)["results"]
         os.kill(daemon.process.pid, signal.SIGKILL)
-        daemon.process.wait(20)
+        daemon.process.wait(60)
         assert is_disabled(tools.call(*SEARCH))
     tools.close()

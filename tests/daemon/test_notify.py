@@ -115,5 +115,5 @@ def test_a_second_signal_does_no_harm(daemon: Daemon, number: signal.Signals) ->
     daemon.start()
     for _ in range(3):
         os.kill(daemon.process.pid, number)
-    assert daemon.process.wait(20) == 0
+    assert daemon.process.wait(60) == 0
     assert not daemon.socket.exists()

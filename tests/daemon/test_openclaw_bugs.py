@@ -39,7 +39,7 @@ def test_a_daemon_that_is_stopped_while_it_indexes_breaks_nothing_off(daemon: Da
             before = client.status().agents["main"].files
             until(partial(has_more, client, before), 20)
             daemon.process.send_signal(signal.SIGTERM)
-            assert daemon.process.wait(20) == 0
+            assert daemon.process.wait(60) == 0
     log = daemon.log.read_text()
     assert "Traceback" not in log
     assert "not open" not in log

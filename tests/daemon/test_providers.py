@@ -68,7 +68,7 @@ def served() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.kill()
-        process.wait(20)
+        process.wait(60)
 
 
 @pytest.mark.rows(1)

@@ -223,7 +223,7 @@ FAULTY = {
 def test_no_error_of_the_configuration_quotes_a_secret(daemon: Daemon, text: str) -> None:
     """Neither of the daemon nor of who checks it; it names the place."""
     daemon.configure(f'provider = "none"\n{text}')
-    ended = daemon.start(wait=False).process.wait(30)
+    ended = daemon.start(wait=False).process.wait(60)
     told = told_by(daemon, "config", "check")
     assert ended == 78
     for said in (daemon.printed(), told.decode()):
@@ -257,7 +257,7 @@ def test_a_process_that_crashes_over_a_text_tells_nothing_secret_of_it(
     configure(daemon, "sessions")
     daemon.start(wait=False)
     try:
-        assert daemon.process.wait(30) != 0
+        assert daemon.process.wait(60) != 0
     finally:
         daemon.__exit__(None, None, None)
     assert "Traceback" in daemon.printed()

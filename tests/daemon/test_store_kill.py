@@ -55,7 +55,7 @@ def test_a_killed_rebuild_is_begun_again_and_embeds_nothing_twice(
     index = daemon.state / "agents" / "main.sqlite"
     daemon.configure(SMALLER)
     with daemon.start(wait=False, environ={**environ, KILL: f"{place}:{writes}"}):
-        assert daemon.process.wait(20) == -9
+        assert daemon.process.wait(60) == -9
     with daemon.start(environ=environ), daemon.client() as client:
         assert client.search("lighthouse").results
         until(lambda: client.status().agents["main"].rebuild is None, 30)
@@ -77,7 +77,7 @@ def test_settings_that_change_back_before_a_rebuild_was_done_leave_nothing_of_it
     daemon.configure(SMALLER)
     daemon.write("memory/edited.md", "# Edited\n\n" + "The heron waits at the lock of the canal.\n" * 20)
     with daemon.start(wait=False, environ={**environ, KILL: "main.sqlite.next-wal:20"}):
-        assert daemon.process.wait(20) == -9
+        assert daemon.process.wait(60) == -9
     daemon.configure("")
     with daemon.start(environ=environ), daemon.client() as client:
         until(lambda: "rebuild.finished" in daemon.printed(), 30)

@@ -273,5 +273,5 @@ def test_without_a_configuration_it_serves_the_usual_workspace(home: Path) -> No
                 assert client.search("cat called").results[0].path == "MEMORY.md"
         finally:
             daemon.terminate()
-        assert daemon.wait(20) == 0
+        assert daemon.wait(60) == 0
     assert not (home / ".config").exists()

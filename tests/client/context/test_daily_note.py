@@ -170,7 +170,7 @@ def test_a_writer_waits_for_the_lock_and_follows_a_file_that_was_exchanged(
             saved = tmp_path / "memory" / "edited"
             saved.write_text(edited)
             saved.replace(note)
-    writer.join(20)
+    writer.join(60)
     assert note.read_text() == after
 
 

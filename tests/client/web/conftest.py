@@ -142,7 +142,7 @@ def end(page: Page, by: signal.Signals = signal.SIGINT) -> int:
     """End it, as Ctrl-C does or by another signal; its status."""
     page.process.send_signal(by)
     with page.process:
-        return page.process.wait(20)
+        return page.process.wait(60)
 
 
 @contextlib.contextmanager

@@ -78,5 +78,5 @@ def test_following_ends_with_ctrl_c(log: Path) -> None:
             file.write("more\n")
         added = until(following.stdout.readline)
         following.send_signal(2)
-        assert following.wait(20) == 130
+        assert following.wait(60) == 130
         assert (got, added, following.stderr.read()) == (_LINES[-lines:], b"more\n", b"")

@@ -468,4 +468,4 @@ def test_the_server_says_where_it_is_and_ends_with_a_signal(run: Run, home: Path
         )
         assert (taken.returncode, "cannot be used" in taken.stderr) == (1, True)
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0

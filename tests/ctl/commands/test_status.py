@@ -326,7 +326,7 @@ def test_watching_leaves_the_terminal_as_it_was(address: Path, number: int, code
             watching.send_signal(number)
             with suppress(OSError):
                 _read_until(ours, got, b"\x1b[?1049l")
-            assert watching.wait(20) == code
+            assert watching.wait(60) == code
     os.close(ours)
     assert got.startswith(b"\x1b[?1049h\x1b[?25l\x1b[?7l")
     assert b"214 files" in got

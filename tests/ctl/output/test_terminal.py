@@ -252,7 +252,7 @@ def test_a_bar_shows_how_far_the_work_is() -> None:
     looked = threading.Event()
 
     def work() -> str:
-        assert looked.wait(20)
+        assert looked.wait(60)
         return "done"
 
     def look() -> Stage:
