@@ -16,6 +16,7 @@ from memd.server.listening_socket import ListeningSocket
 from memd_client import Client, RequestFailed
 from tests.clock import for_s, hastily
 from tests.daemon.chats import begun, directory, holding, say, settings
+from tests.daemon.fresh import PATIENT
 from tests.daemon.observed import open_files, rests, warnings
 from tests.daemon.process import Daemon
 from tests.daemon.trouble import BLUE, RED
@@ -50,6 +51,7 @@ def without_descriptors(daemon: Daemon) -> Iterator[None]:
 def test_more_clients_than_descriptors_harm_nobody(home: Path) -> None:
     """Those who are connected are served, edits are indexed, newcomers wait, and are served when others leave."""
     daemon = Few(home)
+    daemon.configure(PATIENT)
     daemon.write("memory/a.md", RED)
     with daemon.start(), daemon.client() as client:
         client.sync()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.daemon.fresh import PATIENT
 from tests.daemon.process import ROOT, Daemon
 from tests.wait import until
 
@@ -26,6 +27,7 @@ def test_written_note_is_found_and_read(daemon: Daemon) -> None:
 
 def test_what_was_just_written_is_found_by_the_very_next_search(daemon: Daemon) -> None:
     """A new note, an edit and a first MEMORY.md are each in the results of the search that follows at once."""
+    daemon.configure(PATIENT)
     daemon.start()
     with daemon.client() as client:
         client.sync()
@@ -97,6 +99,7 @@ def test_reload_takes_up_an_extra_path_and_refuses_a_broken_file(daemon: Daemon)
 
 def test_a_deleted_socket_is_bound_again(daemon: Daemon) -> None:
     """Clients find the daemon a moment later, those that are connected notice nothing, and at the end it is gone."""
+    daemon.configure(PATIENT)
     daemon.write("MEMORY.md", "- PostgreSQL\n")
     with daemon, daemon.client() as connected:
         for _ in range(2):

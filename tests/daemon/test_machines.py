@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from memd_client import Client
+from tests.daemon.fresh import PATIENT
 from tests.daemon.process import Daemon
 
 CONFLICT = "memory/2026-02-09.sync-conflict-20261123-161318-BTMRC5A.md"
@@ -74,7 +75,7 @@ def test_what_git_brings_and_takes_away_is_followed_at_once(here: Path) -> None:
     commit(away, "origin", "HEAD:main")
     (here / "home").mkdir()
     git(here, "clone", "-q", "-b", "main", "origin.git", str(home))
-    daemon = Daemon(here / "home")
+    daemon = Daemon(here / "home", settings=PATIENT)
     with daemon.start(), daemon.client() as memd:
         assert found(memd, "heron") == {"memory/2026-02-09.md"}
         write(
@@ -128,7 +129,7 @@ def arrive(directory: Path, path: str, text: str) -> None:
 @pytest.mark.long
 def test_what_syncthing_brings_and_takes_away_is_followed_at_once(here: Path) -> None:
     """A burst of renamed files, a conflict beside its note, kept versions, and a directory that another takes the place of."""
-    daemon = Daemon(here)
+    daemon = Daemon(here, settings=PATIENT)
     base = daemon.workspace
     with daemon.start(), daemon.client() as memd:
         for number in range(300):

@@ -14,6 +14,7 @@ import pytest
 
 from memd_client import AsyncClient, Client, MemdClientError, TimedOut
 from memd_client.messages import AgentStatus, Found
+from tests.daemon.fresh import PATIENT
 from tests.daemon.inprocess import running, write
 from tests.daemon.process import Daemon
 from tests.fakes import HashingProvider
@@ -445,6 +446,7 @@ def test_a_reload_changes_who_answers(standin: Standin, daemon: Daemon) -> None:
 
 def test_a_note_written_just_now_is_found(standin: Standin, daemon: Daemon) -> None:
     """At once, whether it is new, changed or gone, and also while qmd is slow to take it in."""
+    configure(daemon, more=PATIENT)
     with daemon.start(), daemon.client() as client:
         client.sync()
         by_qmd(client)

@@ -12,6 +12,7 @@ import pytest
 
 from memd_client import Client
 from memd_client.messages import Found
+from tests.daemon.fresh import PATIENT
 from tests.daemon.process import Daemon
 from tests.realqmd import installed
 from tests.wait import until
@@ -33,7 +34,7 @@ def daemon() -> Iterator[Daemon]:
     with tempfile.TemporaryDirectory(prefix="memd-") as home:
         one = Daemon(
             Path(home),
-            settings=f'backend = "qmd"\nscope = {{ default = "allow", rules = [] }}\n'
+            settings=f'{PATIENT}\nbackend = "qmd"\nscope = {{ default = "allow", rules = [] }}\n'
             f'qmd = {{ command = "{qmd.program}", timeout_ms = 30000, cooldown_seconds = 1, debounce_seconds = 1 }}',
         )
         for path, text in NOTES.items():

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from memd_client import Client
+from tests.daemon.fresh import PATIENT
 from tests.daemon.process import Daemon
 from tests.wait import until
 
@@ -27,7 +28,7 @@ def is_indexing(client: Client) -> bool:
 
 def test_an_edit_is_found_while_another_agent_indexes_thousands(home: Path) -> None:
     """Each note is in the next search, fresh, and has its vector, before the first pass of the other agent has ended."""
-    daemon = Daemon(home, settings=f'[agents.work]\nworkspace = "{home}/work"\n')
+    daemon = Daemon(home, settings=f'[agents.work]\nworkspace = "{home}/work"\n{PATIENT}\n')
     notes = home / "work" / "memory"
     notes.mkdir(parents=True)
     large(daemon.workspace / "memory", FILES)

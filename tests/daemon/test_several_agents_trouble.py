@@ -19,6 +19,7 @@ from tests.wait import until
 WORK = """
 [agents.work]
 workspace = "{home}/work"
+sync = {{ wait_ms = 10000 }}
 """
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memd_client import Client
+from tests.daemon.fresh import PATIENT
 from tests.daemon.process import Daemon
 from tests.daemon.trouble import BLUE, RED
 from tests.wait import until
@@ -41,7 +42,7 @@ def waiting(client: Client) -> int:
 @pytest.mark.long
 def test_a_wedged_worker_is_waited_for_by_nobody(home: Path) -> None:
     """While it is stopped, what is new is found by its words at once; another one gives it its vector."""
-    daemon = Daemon(home, real_model=True)
+    daemon = Daemon(home, settings=PATIENT, real_model=True)
     daemon.write("memory/a.md", RED)
     with daemon.start(), daemon.client(timeout=60) as client:
         assert client.sync().vectors == "complete"
