@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -304,6 +305,19 @@ def test_a_named_configuration_must_be_the_daemons(ours: House) -> None:
         assert "reads ~/.config/memd/config.toml, not ~/my.toml" in ran.err
     assert ours.run("up", "--config", str(ours.config)).code == 0
     assert ours.run("up", "ws", "--config", str(ours.config)).code == 0
+
+
+def test_a_busy_daemon_is_waited_for(ours: House) -> None:
+    """It is not taken for none: a file that it does not read stays as it is."""
+    pid = ours.begin()
+    other = ours.home / "my.toml"
+    other.write_text("", encoding="utf-8")
+    os.kill(pid, signal.SIGSTOP)
+    threading.Timer(3, os.kill, (pid, signal.SIGCONT)).start()
+    ran = ours.run("up", "ws", "--config", "my.toml", "--yes")
+    assert ran.code == 2
+    assert "reads ~/.config/memd/config.toml, not ~/my.toml" in ran.err
+    assert other.read_text("utf-8") == ""
 
 
 @pytest.mark.long

@@ -61,7 +61,8 @@ def run_up(invocation: Invocation) -> Outcome:
     """Start the daemon if needed, change the configuration if needed, and wait until all text can be searched."""
     require_usable_socket(invocation.places.socket, sys.platform)
     service = installation.find_own_installation(invocation.environ, invocation.places)
-    running = find_answer(invocation.places)
+    # One that is busy is waited for: it would be taken for none, and a file be changed that it does not read.
+    running = find_answer(invocation.places, invocation.options.timeout or _ANSWERS_S)
     wanted = None if invocation.options.directory is None else _write_configuration(invocation, running)
     done = UpActions(by=None if service is None else service.supervisor.name)
     managed = installation.managed_state(service, invocation.environ) if running is None else None
