@@ -199,15 +199,15 @@ def await_answer(started: Started, places: Places, timeout_s: float) -> StatusRe
         time.sleep(_STEP_S)
 
 
-def find_answer(places: Places, timeout_s: float | None = None) -> StatusReport | None:
+def find_answer(places: Places, timeout_s: float = 0.0) -> StatusReport | None:
     """Return the status of the daemon at the socket; None if none answers (yet).
 
     Args:
         places: The paths of the daemon.
-        timeout_s: How long one that listens may take; None: as long as an idle machine needs at most.
+        timeout_s: How long one that listens may take; less than _ASK_S counts as that.
     """
     try:
-        with Client(places.socket, timeout=_ASK_S if timeout_s is None else timeout_s) as memd:
+        with Client(places.socket, timeout=max(_ASK_S, timeout_s)) as memd:
             return memd.status()
     except (DaemonNotRunning, ConnectionLost, TimedOut):
         return None

@@ -314,10 +314,14 @@ def test_a_busy_daemon_is_waited_for(ours: House) -> None:
     other.write_text("", encoding="utf-8")
     os.kill(pid, signal.SIGSTOP)
     threading.Timer(3, os.kill, (pid, signal.SIGCONT)).start()
-    ran = ours.run("up", "ws", "--config", "my.toml", "--yes")
-    assert ran.code == 2
-    assert "reads ~/.config/memd/config.toml, not ~/my.toml" in ran.err
-    assert other.read_text("utf-8") == ""
+    for timeout in (
+        (),
+        ("--timeout", "0.001"),
+    ):  # the second has less time for the answer than an idle daemon needs
+        ran = ours.run("up", "ws", "--config", "my.toml", "--yes", *timeout)
+        assert ran.code == 2
+        assert "reads ~/.config/memd/config.toml, not ~/my.toml" in ran.err
+        assert other.read_text("utf-8") == ""
 
 
 @pytest.mark.long
