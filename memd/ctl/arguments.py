@@ -91,7 +91,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     given = argparse.Namespace(
         agent=None, json=False, config=None, socket=None, state_dir=None, timeout=None, no_color=False
     )
-    options = make_parser(command=_command(argv)).parse_args(argv, given)
+    options, unknown = make_parser(command=_command(argv)).parse_known_args(argv, given)
+    if unknown:
+        raise UsageError(
+            f"unrecognized arguments: {' '.join(unknown)}.", f"See `memd-ctl {options.command} --help`."
+        )
     if options.agent is not None and options.command in _WITHOUT_AGENT:
         raise UsageError(f"--agent says nothing to `memd-ctl {options.command}`")
     return options

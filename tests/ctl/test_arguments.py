@@ -118,6 +118,13 @@ def test_a_mistake_is_told_on_stderr(run: Run) -> None:
     )
 
 
+def test_an_option_that_a_command_has_not_hints_at_the_help_of_that_command(run: Run) -> None:
+    """Which lists those that it has."""
+    code, out, err = run("tags", "--mode", "vector")
+    assert (code, out) == (2, "")
+    assert err == "memd-ctl: unrecognized arguments: --mode vector.\nSee `memd-ctl tags --help`.\n"
+
+
 def test_a_mistake_is_told_as_json_too(run: Run) -> None:
     """Where the line asks for JSON, although it could not be read."""
     code, out, err = run("serach", "x", "--json")
