@@ -35,11 +35,12 @@ from memd.rebuild.follow_model import ModelFollower
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.threads import Threads
 from memd.runtime.timers import Clock
-from memd.sources.origins import RootOrigin, as_text
+from memd.sources.origins import RootOrigin
 from memd.sources.root_links import ChangedLink, RootLinks
 from memd.store.chunks import Counts
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
+from memd.text.memory_paths import as_text
 from memd.watch.event_barrier import EventBarrier
 
 # Threads that read files: one for passes, one for edits while a pass reads a long file, one for a rebuild.

@@ -22,6 +22,7 @@ from memd.config.settings import Config
 from memd.config.toml_lines import Key
 from memd.runtime.threads import ResourceShortage, Threads
 from memd.runtime.timers import until_next_tick_s
+from memd.text.memory_paths import as_text
 
 log = structlog.get_logger()
 
@@ -121,7 +122,7 @@ def changed_settings(old: Config, new: Config) -> tuple[str, ...]:
 def digest(config: Config) -> str:
     """Return a digest of a configuration: 32 hexadecimal digits, equal for equal settings."""
     tables = msgspec.to_builtins(
-        {"daemon": config.daemon, "agents": config.agents, "shared": config.shared}, enc_hook=str
+        {"daemon": config.daemon, "agents": config.agents, "shared": config.shared}, enc_hook=as_text
     )
     written = msgspec.json.encode(tables, order="deterministic")
     return hashlib.blake2b(written, digest_size=16).hexdigest()

@@ -4,9 +4,7 @@ A root that does not exist keeps its files in the index, since its disk may only
 transcripts do not tell which directory they are from, so an index records it. Pure.
 """
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -36,11 +34,6 @@ class OriginChange(msgspec.Struct, frozen=True):
     def covered(self) -> frozenset[str]:
         """The prefixes of all configured roots."""
         return frozenset(origin.prefix for origin in self.record)
-
-
-def as_text(path: Path | str) -> str:
-    """Return a path as text that can be stored; bytes that are not UTF-8 are escaped."""
-    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def compare(

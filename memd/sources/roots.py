@@ -11,7 +11,7 @@ import msgspec
 from memd.config.settings import AgentSettings, PresetName
 from memd.sources import agent_homes
 from memd.sources.agent_homes import AgentHome, HomePlaces
-from memd.sources.origins import RootOrigin, as_text
+from memd.sources.origins import RootOrigin
 from memd.text.memory_paths import (
     ExcludeGlobs,
     ExtraDirectory,
@@ -19,6 +19,7 @@ from memd.text.memory_paths import (
     SessionPaths,
     SingleFile,
     Workspace,
+    as_text,
     describes_owner,
     exclude_of,
     has_control,

@@ -137,6 +137,11 @@ def is_utf8(name: str) -> bool:
     return name.isascii() or _SURROGATE.search(name) is None
 
 
+def as_text(path: Path | str) -> str:
+    """Return a path as text that can be stored and sent; bytes that are not UTF-8 are escaped."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
 def prefix_of(root: Root) -> str:
     """Return the prefix of a root's paths in the index; empty for the workspace."""
     match root:

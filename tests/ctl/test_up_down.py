@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 import stat
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -305,6 +306,29 @@ def test_a_named_configuration_must_be_the_daemons(ours: House) -> None:
         assert "reads ~/.config/memd/config.toml, not ~/my.toml" in ran.err
     assert ours.run("up", "--config", str(ours.config)).code == 0
     assert ours.run("up", "ws", "--config", str(ours.config)).code == 0
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems take no such name")
+def test_the_name_of_the_home_directory_need_not_be_utf_8(short: Path) -> None:
+    """Its paths are shown with escaped bytes, and are known again."""
+    odd = short / os.fsdecode(b"h\xe9")
+    odd.mkdir()
+    ours = House(odd)
+    try:
+        ours.make(".openclaw/workspace/MEMORY.md", "# We picked PostgreSQL\n")
+        ours.write_config("")
+        ours.begin()
+        shown = ours.data("status")
+        assert shown["config"] == f"{short}/h\\xe9/home/.config/memd/config.toml"
+        assert shown["agents"]["main"]["workspace"] == f"{short}/h\\xe9/home/.openclaw/workspace"
+        for words in (("up",), ("up", str(ours.home / ".openclaw" / "workspace")), ("reload",)):
+            ran = ours.run(*words)
+            assert ran.code == 0, ran
+        assert not (short / "h\\xe9").exists()
+        checks = json.loads(ours.run("doctor", "--json", "--timeout", "60").out)["data"]
+        assert [one["ok"] for one in checks if one["name"] == "daemon.config"] == [True]
+    finally:
+        ours.clear()
 
 
 def test_a_busy_daemon_is_waited_for(ours: House) -> None:

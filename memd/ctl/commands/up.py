@@ -28,6 +28,7 @@ from memd.ctl.output.humanize import counted, one_line, shown, visible
 from memd.ctl.output.reply_text import total_vectors, vectors_in_words
 from memd.ctl.output.terminal import Outcome
 from memd.ctl.service import installation
+from memd.text.memory_paths import as_text
 from memd_client.messages import StatusReport, SyncReport
 
 _ANSWERS_S = 60.0  # timeout of a started daemon's first answer
@@ -141,6 +142,8 @@ def _file(invocation: Invocation, running: StatusReport | None) -> Path:
     file, is_named = location(invocation.places.config, invocation.environ, invocation.places.home)
     if running is None or (running.config is None and not is_named):
         return file
+    if running.config == as_text(file):
+        return file
     if running.config is not None and (
         not is_named or os.path.realpath(running.config) == os.path.realpath(file)
     ):
@@ -210,7 +213,7 @@ def _is_in_force(wanted: WantedAgent, report: StatusReport) -> bool:
     match wanted.change:
         case edit.AlreadySearched(where=place):
             in_force = [agent.workspace, *agent.extra_paths]
-            return os.path.realpath(place) in {os.path.realpath(path) for path in in_force}
+            return as_text(os.path.realpath(place)) in {os.path.realpath(path) for path in in_force}
         case edit.NewWorkspace():
             return agent.workspace == str(wanted.path)
         case edit.NewExtraPath():
@@ -245,7 +248,7 @@ def _waiting(invocation: Invocation, running: StatusReport) -> str | None:
         config = load(invocation.places.config, invocation.environ, invocation.places.home)
     except ConfigError:
         return None
-    is_its_own = running.config == (None if config.file is None else str(config.file))
+    is_its_own = running.config == (None if config.file is None else as_text(config.file))
     return "" if is_its_own and running.config_digest not in {"", digest(config)} else None
 
 

@@ -18,6 +18,7 @@ from memd.ctl.doctor.agents import degraded
 from memd.ctl.doctor.finding import DoctorContext, Finding, failed, passed, unchecked
 from memd.ctl.doctor.socket import SocketAnswer
 from memd.ctl.output.humanize import counted, duration
+from memd.text.memory_paths import as_text
 from memd_client.errors import DaemonNotRunning, ProtocolMismatch, TimedOut
 from memd_client.messages import PROTOCOL, StatusReport
 
@@ -179,7 +180,7 @@ def _config(report: StatusReport, config: Config | None, context: DoctorContext)
         )
     if config is None:
         return passed(name, "the daemon goes on with the configuration it has")
-    mine = None if config.file is None else str(config.file)
+    mine = None if config.file is None else as_text(config.file)
     if report.config != mine:
         theirs = "built-in defaults" if report.config is None else context.shown(report.config)
         ours = "built-in defaults" if mine is None else context.shown(mine)

@@ -19,6 +19,7 @@ from memd.memory_limit.enforce import MB
 from memd.providers.batch.circuit_breaker import FAILURES
 from memd.store.chunks import Counts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
+from memd.text.memory_paths import as_text
 from memd_client import messages as wire
 
 COUNT_S = 5.0  # timeout for counting in one index, which would delay the status of all agents
@@ -53,7 +54,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
     progress = agent.index_service.progress
     backend = agent.backend.status()
     return wire.AgentStatus(
-        workspace=str(agent.settings.workspace),
+        workspace=as_text(agent.settings.workspace),
         backend=backend.backend,
         provider=backend.provider,
         model=backend.model,
@@ -75,10 +76,10 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         # Both are asked, as the counts may be of the index that was just replaced.
         rebuild=sync_health.rebuild or rebuilding,
         sources=list(agent.settings.sources),
-        extra_paths=[str(path) for path in agent.settings.extra_paths],
+        extra_paths=list(map(as_text, agent.settings.extra_paths)),
         progress=None if progress is None else wire.Progress(done=progress[0], total=progress[1]),
         store=health(broken or sync_health.store or sync_health.maintenance),
-        damaged=[str(file) for file in agent.index.damaged_files()],
+        damaged=list(map(as_text, agent.index.damaged_files())),
         embedding=None if agent.queue is None or agent.index_service.vectors_suspended else embedding(agent),
         endpoint=endpoint(agent),
         chosen=agent.providers.pair.choice.because,
@@ -161,7 +162,7 @@ def _below(prefix: str, tallies: Mapping[str, int]) -> dict[str, int]:
 def left_out_status(settings: AgentSettings, reason: str) -> wire.AgentStatus:
     """Return the status of an agent that does not run, or whose status could not be read."""
     return wire.AgentStatus(
-        workspace=str(settings.workspace),
+        workspace=as_text(settings.workspace),
         backend=settings.backend,
         provider="none",
         model="",
@@ -176,7 +177,7 @@ def left_out_status(settings: AgentSettings, reason: str) -> wire.AgentStatus:
         provider_health=wire.Health(),
         store_bytes=0,
         sources=list(settings.sources),
-        extra_paths=[str(path) for path in settings.extra_paths],
+        extra_paths=list(map(as_text, settings.extra_paths)),
         store=health(reason),
     )
 

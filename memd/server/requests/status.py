@@ -22,6 +22,7 @@ from memd.server.scope import Caller, DeniedSession
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreClosed
 from memd.store.provider_records import sent_so_far
+from memd.text.memory_paths import as_text
 from memd.text.thesaurus import unreadable
 from memd_client import messages as wire
 
@@ -53,7 +54,7 @@ class ProcessFacts:
     def config(self) -> str | None:
         """The configuration file in use; None: built-in defaults."""
         file = self._configuration.in_force.file
-        return None if file is None else str(file)
+        return None if file is None else as_text(file)
 
     def report(
         self, agents: dict[str, wire.AgentStatus], *, no_synonyms: str | None = None
@@ -64,7 +65,7 @@ class ProcessFacts:
             protocol=wire.PROTOCOL,
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 1),
-            socket=str(self._socket),
+            socket=as_text(self._socket),
             config=self.config,
             agents=agents,
             config_error=self._configuration.error,
@@ -73,7 +74,7 @@ class ProcessFacts:
             cache=health(None if self.cache is None else self.cache.failure),
             synonyms=health(no_synonyms),
             daemon_health=health(None if self._background is None else self._background.reason),
-            damaged=[] if self.cache is None else [str(file) for file in self.cache.damaged_files()],
+            damaged=[] if self.cache is None else list(map(as_text, self.cache.damaged_files())),
             memory=None if self._memory is None else _memory(self._memory.status()),
         )
 

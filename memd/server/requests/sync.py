@@ -9,7 +9,7 @@ import msgspec
 from memd.agent.agents import Agents, LeftOut, RunningAgent
 from memd.indexing.pass_scheduler import PassFailed, PassReport
 from memd.server.scope import Caller
-from memd.sources.origins import as_text
+from memd.text.memory_paths import as_text
 from memd_client import messages as wire
 
 # For agents that failed to start, or start again: their store may be locked for some seconds.
