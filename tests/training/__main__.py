@@ -18,8 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from memd.providers.local import bundled_model
-from memd.providers.local.e5_file import BIAS, BLOCK, MATRICES, NORMS, SCALES, ZERO, E5File, Tensors
+from memd.providers.local import bundled_model, e5_int8
+from memd.providers.local.e5_file import BIAS, MATRICES, NORMS, SCALES, E5File
 from memd.providers.local.unigram_tokenizer import UnigramTokenizer
 from tests.training.pairs import NotePair, read
 
@@ -40,7 +40,7 @@ class TrainableE5:
         self._file, self._tokenizer = file, UnigramTokenizer(file.vocabulary)
         tensors = file.tensors()
         self._weights = {
-            f"l{layer}.{name}": _decoded(tensors, f"l{layer}.{name}").bfloat16()
+            f"l{layer}.{name}": torch.from_numpy(e5_int8.decoded(tensors, f"l{layer}.{name}")).bfloat16()
             for layer in range(file.layers)
             for name in MATRICES
         }
@@ -109,15 +109,6 @@ class TrainableE5:
         return functional.layer_norm(
             values, values.shape[-1:], trained[f"{norm}.w"], trained[f"{norm}.b"], self._file.epsilon
         )
-
-
-def _decoded(tensors: Tensors, matrix: str) -> torch.Tensor:
-    """Shape (rows, columns)."""
-    packed = tensors[f"{matrix}.w"].astype(np.uint8)
-    weights = np.stack([packed & 15, packed >> 4], axis=-1).astype(np.float32) - ZERO
-    rows, blocks = packed.shape[:2]
-    scales = tensors[matrix + SCALES].astype(np.float32).reshape(rows, blocks, 1)
-    return torch.from_numpy((weights.reshape(rows, blocks, BLOCK) * scales).reshape(rows, -1))
 
 
 def passages(pairs: Sequence[NotePair]) -> list[str]:

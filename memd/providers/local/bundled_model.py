@@ -126,7 +126,7 @@ class BundledModel:
             ModelMissing: see passage.
         """
         head = clean(text, QUERY_BYTES)
-        # A person waits: the second model, a fifth of the work, is computed beside the first one, which has one thread.
+        # A person waits: the second model, a third of the work, is computed beside the first one, which has one thread.
         other = self._beside.submit(self._encoded, head)
         return self._joined(self._engine.query(head), other.result())
 

