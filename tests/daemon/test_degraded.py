@@ -419,7 +419,7 @@ async def test_no_search_falls_between_two_indexes(home: Path, rebuilds: int) ->
 
         async def search_on() -> int:
             count = 0
-            async with AsyncClient(socket=home / "s") as own:
+            async with AsyncClient(socket=home / "s", timeout=60) as own:
                 while not ended.is_set():
                     assert await finds(own, "lighthouse painted red", "memory/a.md")
                     count += 1

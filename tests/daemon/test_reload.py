@@ -34,7 +34,7 @@ async def test_no_request_fails_because_of_a_reload(home: Path) -> None:
 
         async def ask_on() -> int:
             count = 0
-            async with AsyncClient(socket=home / "s") as own:
+            async with AsyncClient(socket=home / "s", timeout=60) as own:
                 while not ended.is_set():
                     found, note, status = await asyncio.gather(
                         own.search("lighthouse red"), own.get("memory/a.md"), own.status()
@@ -161,7 +161,7 @@ async def test_a_reload_comes_to_its_end_though_its_client_goes_away(
         monkeypatch.setattr(daemon, "build_agent", slow)
         monkeypatch.setattr(Connection, "connection_lost", noted)
         configure(home, f'provider = "none"\nmax_file_mb = 3\n{both}max_file_mb = 3')
-        async with AsyncClient(socket=home / "s") as other:
+        async with AsyncClient(socket=home / "s", timeout=60) as other:
             reloading = asyncio.create_task(other.reload())
             await begun.wait()
             reloading.cancel()

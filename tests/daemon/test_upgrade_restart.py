@@ -60,7 +60,7 @@ def daemon(home: Path, site: Path, request: pytest.FixtureRequest) -> Iterator[s
 
 def _status(home: Path) -> StatusReport | None:
     try:
-        with Client(home / "s") as client:
+        with Client(home / "s", timeout=60) as client:
             return client.status()
     except MemdClientError:
         return None
@@ -95,7 +95,7 @@ def test_the_new_version_runs_in_the_place_of_the_old_one(
     (home / "talks/a.jsonl").write_text(
         f'{{"role": "user", "content": "the walrus is called Wanda, her token is {SECRET}"}}\n'
     )
-    with Client(home / "s") as client:
+    with Client(home / "s", timeout=60) as client:
         client.sync()
         [hit] = client.search("walrus", min_score=0).results
     assert "Wanda" in hit.snippet
