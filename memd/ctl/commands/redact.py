@@ -126,8 +126,9 @@ def _scan(invocation: Invocation, redactor: "Redactor") -> Outcome:
     """List the secrets in files of any kind."""
     files: list[ScannedFile] = []
     counts: Counter[str] = Counter()
+    closed: list[str] = []
     read, left_out, others = 0, 0, 0
-    for path in _files(invocation):
+    for path in _files(invocation, closed):
         name = str(path)
         try:
             if not path.is_file():
@@ -158,17 +159,26 @@ def _scan(invocation: Invocation, redactor: "Redactor") -> Outcome:
     )
     if others:
         notes += (f"{counted(others, 'file')} left out: a pipe, a socket or a device.",)
+    notes += tuple(
+        f"Nothing below {shown(visible(directory), invocation.places.home)} was looked at: it cannot be read."
+        for directory in closed
+    )
     data = {
         "read": read,
-        "left_out": left_out + others,
+        "left_out": left_out + others + len(closed),
         "counts": dict(sorted(counts.items())),
         "files": files,
     }
     return Outcome(data, "\n".join(lines), notes, exit_code=SECRETS_FOUND if files else 0)
 
 
-def _files(invocation: Invocation) -> Iterator[Path]:
-    """Yield the given files, and what is no directory below given directories, except in .git."""
+def _files(invocation: Invocation, closed: list[str]) -> Iterator[Path]:
+    """Yield the given files, and what is no directory below given directories, except in .git.
+
+    Args:
+        invocation: The command, with the paths.
+        closed: Gets the directories that cannot be listed.
+    """
     for given in invocation.options.scan:
         path = Path(given)
         if not path.exists():
@@ -186,7 +196,7 @@ def _files(invocation: Invocation) -> Iterator[Path]:
                 f"{shown(visible(given), invocation.places.home)} is no file and no directory; it may never end.",
                 "Of what a program prints: `... | memd-ctl redact -`.",
             )
-        for top, directories, names in os.walk(path):
+        for top, directories, names in os.walk(path, onerror=lambda error: closed.append(error.filename)):
             directories[:] = sorted(name for name in directories if name != ".git")
             yield from (Path(top, name) for name in sorted(names))
 

@@ -342,6 +342,27 @@ def test_a_pipe_is_read_to_its_end(
     assert ("github-token" in out) == ("echo" in script)
 
 
+def test_a_directory_that_cannot_be_read_is_named(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its secrets would seem to be none."""
+    closed = home / "work" / "closed"
+    closed.mkdir(parents=True)
+    look = os.scandir
+
+    def looking(path: Any) -> Any:
+        if Path(path) == closed:
+            raise PermissionError(13, "Permission denied", str(closed))
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", looking)
+    code, out, err = run("redact", "--scan", str(home / "work"))
+    assert (code, out) == (0, "0 secrets in 0 files of 0.\n")
+    assert "Nothing below ~/work/closed was looked at: it cannot be read.\n" in err
+    data = json.loads(run("redact", "--scan", str(home / "work"), "--json").out)["data"]
+    assert (data["read"], data["left_out"]) == (0, 1)
+
+
 def test_the_help_says_with_which_status_a_scan_ends(run: Run, file: Path) -> None:
     """Of one that finds secrets."""
     code = run("redact", "--scan", str(file)).code
