@@ -255,7 +255,7 @@ def pooler(server: PostgresServer, directory: Path, *dsns: str) -> Iterator[list
         yield through
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 @pytest.fixture(scope="session", name="server")

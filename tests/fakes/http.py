@@ -58,14 +58,14 @@ class Server:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._started.wait(20)
+        assert self._started.wait(60)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(20)
+        self._thread.join(60)
 
     def refuse(self) -> None:
         """Break off every connection, and refuse new ones."""

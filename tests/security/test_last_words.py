@@ -74,7 +74,7 @@ def test_the_end_of_the_daemon_tells_nothing_either(daemon: Daemon, cores: int) 
     with daemon.start():
         assert resource.prlimit(daemon.process.pid, resource.RLIMIT_CORE) == (0, cores)
         daemon.write("memory/crash.md", f"A crash about {SECRET}.\n")
-        assert daemon.process.wait(30) == 70
+        assert daemon.process.wait(60) == 70
     assert SECRET not in daemon.printed()
     [account] = [one for name, one in events(daemon).items() if name == "daemon.failed"]
     assert "LookupError: <" in account

@@ -48,10 +48,10 @@ def serving(
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()
     try:
-        assert is_up.wait(20)
+        assert is_up.wait(60)
         yield connections
     finally:
         loop.call_soon_threadsafe(ended.set)
-        thread.join(20)
+        thread.join(60)
         loop.close()
         path.unlink(missing_ok=True)

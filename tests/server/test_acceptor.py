@@ -119,7 +119,7 @@ def test_who_says_nothing_gives_way(address: Path) -> None:
         busy.greet()
         silent.greet()
         busy.ask(Get(path="slow"))
-        assert at_work.wait(20)
+        assert at_work.wait(60)
         with Stranger(address) as newcomer:
             newcomer.greet()
             assert silent.hear_end() == b""

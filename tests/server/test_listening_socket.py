@@ -65,7 +65,7 @@ def test_whoever_sees_the_socket_can_connect(address: Path) -> None:
     watcher = threading.Thread(target=watch)
     watcher.start()
     listening = listening_socket.bind(address)
-    watcher.join(20)
+    watcher.join(60)
     listening.close()
     assert answered.is_set()
     assert refused == []

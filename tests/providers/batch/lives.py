@@ -59,7 +59,7 @@ class Lives:
         assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.stdout.close()
-        self._process.wait(20)
+        self._process.wait(60)
 
     def begin(self, orders: Orders) -> int:
         """The process id of a life that has begun."""
