@@ -1,6 +1,7 @@
 """The failures of memd-ctl, and their exit statuses."""
 
 from memd.errors import FatalError, MemdError
+from memd_client.codec import Unencodable
 from memd_client.errors import (
     ConnectionLost,
     DaemonNotRunning,
@@ -34,6 +35,7 @@ _HINTS = {
     "connection_lost": "`memd-ctl status` tells whether memd still runs, `memd-ctl logs -n 20` what happened to it.",
     "unsupported": f"The daemon is older than this memd-ctl. Restart it: {_RESTART}.",
 }
+_NOT_UTF8 = "What is typed must be UTF-8. `locale` tells what memd-ctl reads; a terminal may be set to another encoding, such as GBK."
 
 
 class Failed(MemdError):
@@ -75,7 +77,8 @@ def failure_for(error: MemdError | MemdClientError) -> Failed:
             return Failed("protocol_mismatch", error.message, hint)
         case MemdClientError():
             kind, exit_code = _from_client(error)
-            return Failed(kind, error.message, error.hint or _HINTS.get(kind), exit_code=exit_code)
+            usual = _NOT_UTF8 if isinstance(error.__cause__, Unencodable) else _HINTS.get(kind)
+            return Failed(kind, error.message, error.hint or usual, exit_code=exit_code)
         case FatalError(exit_code=78):
             return Failed("bad_config", str(error), exit_code=BAD_CONFIG)
         case FatalError():

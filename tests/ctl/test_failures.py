@@ -1,5 +1,7 @@
 """Every error has its exit status."""
 
+from pathlib import Path
+
 import pytest
 
 from memd.config.load import ConfigError
@@ -14,6 +16,9 @@ from memd_client.errors import (
     RequestFailed,
     TimedOut,
 )
+from tests.client.scripted_server import serving
+from tests.ctl.answers import answering
+from tests.ctl.conftest import Run
 
 
 @pytest.mark.parametrize(
@@ -55,6 +60,17 @@ def test_an_error_means_an_exit_status(error: MemdError | MemdClientError, kind:
 def test_another_version_is_told_by_the_side_that_is_behind(error: MemdClientError, hint: str) -> None:
     """A daemon that was upgraded underneath runs its old code until it is started again."""
     assert hint in (failure_for(error).hint or "")
+
+
+@pytest.mark.parametrize(
+    "words", [("search", "\udcca\udcfd"), ("search", "x", "--tag", "\udcca"), ("get", "\udcca.md")]
+)
+def test_what_is_typed_in_another_encoding_is_told(run: Run, address: Path, words: tuple[str, ...]) -> None:
+    """As by a terminal that writes GBK; nothing is sent."""
+    with serving(address, answering()):
+        code, _, err = run(*words)
+    assert code == 2
+    assert "What is typed must be UTF-8" in err
 
 
 def test_a_failure_explains_itself() -> None:
