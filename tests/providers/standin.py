@@ -16,6 +16,7 @@ import numpy as np
 from memd.providers.local import bundled_model, worker
 from memd.providers.local.provider import LocalProvider
 from memd.providers.provider import Vector
+from tests.wait import until
 
 COMMAND = (sys.executable, __file__)
 
@@ -69,6 +70,12 @@ def _deaf(sign: str) -> None:
     time.sleep(60)
 
 
+def _meet(signs: str) -> None:
+    own, other = signs.split()
+    Path(own).touch()
+    until(Path(other).exists)
+
+
 def _exit_once(sign: str) -> None:
     if not Path(sign).exists():
         Path(sign).touch()
@@ -83,10 +90,12 @@ _ACTS: dict[str, Callable[[str], object]] = {
     "hang": lambda _: time.sleep(60),
     "pause": lambda _: time.sleep(0.2),
     "deaf": _deaf,
+    "meet": _meet,
     "print": lambda _: os.write(1, b"a stray line"),
 }
 
 
 if __name__ == "__main__":
+    worker.engine_threads = lambda: 2  # as on a machine with two cores
     version = sys.argv[1] if len(sys.argv) > 1 else bundled_model.find().version
     worker.serve(version, Scripted)

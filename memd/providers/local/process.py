@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from memd.errors import TransientError
-from memd.providers.local.protocol import BrokenFrame, Embedded, Passage, Ready, WorkerFrameReader, encode
-from memd.providers.provider import Vector
+from memd.providers.local.protocol import BrokenFrame, Embedded, Passages, Ready, WorkerFrameReader, encode
+from memd.providers.provider import Vectors
 
 # Sent by the kernel when memory runs out, by a service manager or by a user; never caused by the worker itself.
 _FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
@@ -98,8 +98,8 @@ class WorkerProcess(asyncio.SubprocessProtocol):
                     raise await self._expelled()
         return self._ready
 
-    async def embed(self, text: str, timeout_s: float) -> Vector:
-        """Embed a text; return a vector of the dimensions in the greeting.
+    async def embed(self, texts: Sequence[str], timeout_s: float) -> Vectors:
+        """Embed texts; return vectors of the dimensions in the greeting, shape (texts, dimensions).
 
         Raises:
             WorkerDied: the worker ended, or was killed after the timeout.
@@ -108,11 +108,11 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         self._asked += 1
         pipe = self._transport.get_pipe_transport(0)
         if pipe is not None and not pipe.is_closing():
-            cast("asyncio.WriteTransport", pipe).write(encode(Passage(self._asked, text)))
+            cast("asyncio.WriteTransport", pipe).write(encode(Passages(self._asked, texts)))
         while True:
             match await self._receive(timeout_s):
-                case Embedded(id=self._asked, vector=data) if len(data) == 4 * dimensions:
-                    return np.frombuffer(data, np.float32)
+                case Embedded(id=self._asked, vectors=data) if len(data) == 4 * dimensions * len(texts):
+                    return np.frombuffer(data, np.float32).reshape(len(texts), dimensions)
                 case Embedded(id=earlier) if earlier < self._asked:
                     continue  # the answer to a cancelled request
                 case _:

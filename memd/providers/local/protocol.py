@@ -1,10 +1,10 @@
 """The messages between the daemon and its embedding worker: a 4-byte big-endian length, then msgpack."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-MAX_FRAME_BYTES = 65_536  # a passage has at most 8 KiB, a vector 1.5 KiB
+MAX_FRAME_BYTES = 65_536  # passages together have at most 8 KiB, a vector 1.5 KiB
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
@@ -14,25 +14,25 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
     dimensions: int
 
 
-class Passage(msgspec.Struct, frozen=True, tag=True):
-    """Embed one text."""
+class Passages(msgspec.Struct, frozen=True, tag=True):
+    """Embed some texts."""
 
     id: int
-    text: str
+    texts: Sequence[str]
 
 
 class Embedded(msgspec.Struct, frozen=True, tag=True):
-    """The answer to the Passage of the same id."""
+    """The answer to the Passages of the same id."""
 
     id: int
-    vector: bytes  # float32 in the machine's byte order
+    vectors: bytes  # one behind the other, float32 in the machine's byte order
 
 
 class BrokenFrame(ValueError):
     """Bytes that are not a valid frame."""
 
 
-def encode(message: Ready | Passage | Embedded) -> bytes:
+def encode(message: Ready | Passages | Embedded) -> bytes:
     """Encode a message as a frame."""
     body = msgspec.msgpack.encode(message)
     return len(body).to_bytes(4, "big") + body

@@ -44,6 +44,9 @@ TIMEOUT_S_PER_BYTE = 0.05
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
 DEATHS = 2  # a text on which so many workers died is refused
+# Texts that the worker is given at once, and their bytes together. A short request waits for as much of a long one.
+TOGETHER = 4
+BYTES_TOGETHER = bundled_model.PASSAGE_BYTES
 
 # -P: a directory named memd in the daemon's working directory must not be imported.
 COMMAND = (sys.executable, "-P", "-m", "memd.providers.local.worker")
@@ -88,14 +91,17 @@ class LocalProvider:
         self._command = tuple(command)
         self._idle_s = idle_s
         self._timeout_s = timeout_s
-        # Held for one text at a time, so that a short request need not wait for all of a long one.
+        # Held for some texts at a time, so that a short request need not wait for all of a long one.
         self._lock = asyncio.Lock()
         self._worker: WorkerProcess | None = None
         # Between starts of the worker.
         self._backoff = Backoff(rng, first_s=first_wait_s, cap_s=LONGEST_WAIT_S)
         self._reason = ""  # of the last failure
         self._not_before = 0.0  # loop time before which no worker is started
-        self._deaths: dict[bytes, int] = {}  # hash of a text -> number of workers that died on it
+        self._deaths: dict[bytes, int] = {}  # hash of a text -> number of workers that died on it alone
+        self._suspects: set[bytes] = (
+            set()
+        )  # hashes of texts among which a worker died: each is embedded alone
         self._retirement: asyncio.TimerHandle | None = None
         self._retiring: asyncio.Task[None] | None = None
         self._questions = questions or QueryThread(bundled_model.load)
@@ -122,28 +128,44 @@ class LocalProvider:
         return None if self._worker is None or self._worker.ended else self._worker.pid
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Embed documents in the worker process, one after the other.
+        """Embed documents in the worker process.
 
         Of a text longer than PASSAGE_BYTES only the beginning is embedded. A cancelled call has no effect on
         the provider.
 
         Raises:
             EmbedUnavailable: the worker died or does not start; a later call starts it again.
-            EmbedRejected: two workers died on this text, now or earlier in this process, or its vector is
+            EmbedRejected: two workers died on this text alone, now or earlier in this process, or its vector is
                 unusable.
         """
         for index, text in enumerate(texts):
             if self._deaths.get(_key(text), 0) >= DEATHS:
                 raise EmbedRejected(index, f"{DEATHS} embedding workers died on this text")
         rows = np.empty((len(texts), bundled_model.DIMENSIONS), np.float32)
-        for index, text in enumerate(texts):
-            try:
+        done = 0
+        try:
+            while done < len(texts):
+                some = texts[done : done + self._together(texts, done)]
                 async with self._lock:
-                    rows[index] = await self._passage(index, text)
-            except (EmbedUnavailable, EmbedRejected) as failure:
-                failure.vectors = dict(enumerate(rows[:index]))  # each took its time
-                raise
+                    vectors = await self._passages(done, some)
+                for vector in vectors:
+                    rows[done] = _usable(done, vector)
+                    done += 1
+        except (EmbedUnavailable, EmbedRejected) as failure:
+            failure.vectors = dict(enumerate(rows[:done]))  # each took its time
+            raise
         return rows
+
+    def _together(self, texts: Sequence[str], begin: int) -> int:
+        """Return how many texts, from one on, are embedded at once."""
+        size = 0
+        for count, text in enumerate(texts[begin : begin + TOGETHER]):
+            size += len(fit(text, bundled_model.PASSAGE_BYTES).encode())
+            if count and (size > BYTES_TOGETHER or _key(text) in self._suspects):
+                return count
+            if _key(text) in self._suspects:
+                return 1
+        return min(TOGETHER, len(texts) - begin)
 
     async def embed_query(self, text: str) -> Vector:
         """Embed a question on a thread of its own; the first call loads the model, in about 20 ms.
@@ -178,23 +200,27 @@ class LocalProvider:
         if self._closed:
             raise EmbedUnavailable("The embedding provider is closed.")
 
-    async def _passage(self, index: int, text: str) -> Vector:
+    async def _passages(self, index: int, texts: Sequence[str]) -> Vectors:
+        """Embed texts at once; the first has this index among those of its request.
+
+        Raises:
+            EmbedUnavailable, EmbedRejected: see embed_passages.
+        """
         self._stay_awake()
-        head = fit(text, bundled_model.PASSAGE_BYTES)
-        timeout_s = self._timeout_s + TIMEOUT_S_PER_BYTE * len(head.encode())
+        heads = [fit(text, bundled_model.PASSAGE_BYTES) for text in texts]
+        timeout_s = self._timeout_s + TIMEOUT_S_PER_BYTE * sum(len(head.encode()) for head in heads)
         try:
             worker = await self._running_worker()
-            vector = bundled_model.unit(await worker.embed(head, timeout_s))
+            vectors = await worker.embed(heads, timeout_s)
         except WorkerDied as death:
-            raise self._blame(death, index, text) from death
+            raise self._blame(death, index, texts) from death
         finally:
             self._rest()
-        if vector is None:
-            raise EmbedRejected(index, "the bundled model gave no usable vector for this text")
         self._backoff.reset()
-        if self._deaths:
-            self._deaths.pop(_key(text), None)
-        return vector
+        for key in map(_key, texts) if self._deaths or self._suspects else ():
+            self._deaths.pop(key, None)
+            self._suspects.discard(key)
+        return vectors
 
     async def _running_worker(self) -> WorkerProcess:
         """Return a worker that has loaded the model.
@@ -227,11 +253,15 @@ class LocalProvider:
                 f"The embedding worker {self._reason}. It is started again in {wait_s:.1f} s."
             )
 
-    def _blame(self, death: WorkerDied, index: int, text: str) -> EmbedUnavailable | EmbedRejected:
+    def _blame(self, death: WorkerDied, index: int, texts: Sequence[str]) -> EmbedUnavailable | EmbedRejected:
         unavailable = self._unavailable(str(death))
         if not death.by_itself or self._closed:
             return unavailable
-        deaths = self._deaths[_key(text)] = self._deaths.get(_key(text), 0) + 1
+        if len(texts) > 1:
+            self._suspects.update(map(_key, texts))
+            return unavailable
+        key = _key(texts[0])
+        deaths = self._deaths[key] = self._deaths.get(key, 0) + 1
         if deaths < DEATHS:
             return unavailable
         return EmbedRejected(index, f"{deaths} embedding workers died on this text; the last one {death}")
@@ -294,6 +324,13 @@ def _identity(installed: bundled_model.InstalledModel) -> Identity:
     training = b"".join(bundled_model.beside(name).read_bytes() for name in trained)
     key = hashlib.sha256(shapes.encode() + training).hexdigest()[:16]
     return Identity("local", bundled_model.MODEL, key, bundled_model.DIMENSIONS)
+
+
+def _usable(index: int, vector: Vector) -> Vector:
+    unit = bundled_model.unit(vector)
+    if unit is None:
+        raise EmbedRejected(index, "the bundled model gave no usable vector for this text")
+    return unit
 
 
 def _key(text: str) -> bytes:

@@ -48,7 +48,7 @@ async def test_a_death_says_how_and_whose_doing(
     """Crashes and hangs are the worker's own; a signal from outside says nothing about the text."""
     await worker.greeting(10)
     with pytest.raises(WorkerDied, match=how) as died:
-        await worker.embed(text, 0.6)
+        await worker.embed([text], 0.6)
     assert died.value.by_itself is by_itself
     assert worker.ended
     assert not is_alive(worker.pid)
@@ -98,14 +98,14 @@ def test_time_in_which_a_machine_was_paused_is_not_held_against_a_worker(pause_s
         worker = WorkerProcess()
         worker.connection_made(Transport(worker))
         worker.pipe_data_received(1, encode(Ready("1", 3)))
-        asked = asyncio.create_task(worker.embed("text", 120.0))
+        asked = asyncio.create_task(worker.embed(["text"], 120.0))
         await loop.leap(0)
         for _ in range(STEPS):
             assert not asked.done()
             await loop.leap(pause_s or 120.0 / STEPS + 0.01)
         if pause_s:
             worker.pipe_data_received(1, encode(Embedded(1, bytes(12))))
-            assert len(await asked) == 3
+            assert (await asked).shape == (1, 3)
         else:
             with pytest.raises(WorkerDied, match=r"did not answer in 120\.0 s"):
                 await asked
@@ -118,7 +118,7 @@ async def test_asking_the_dead_is_another_death(worker: WorkerProcess) -> None:
     """A worker that is gone says so again, at once."""
     for _ in range(2):
         with pytest.raises(WorkerDied, match="exit status 3"):
-            await worker.embed("exit", 10)
+            await worker.embed(["exit"], 10)
 
 
 async def test_an_answer_nobody_waits_for_is_skipped(worker: WorkerProcess) -> None:
@@ -126,8 +126,8 @@ async def test_an_answer_nobody_waits_for_is_skipped(worker: WorkerProcess) -> N
     await worker.greeting(10)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
-            await worker.embed("pause", 10)
-    np.testing.assert_array_equal(await worker.embed("the next", 10), standin.vector_of("the next"))
+            await worker.embed(["pause"], 10)
+    np.testing.assert_array_equal(await worker.embed(["the next"], 10), standin.rows_of(["the next"]))
 
 
 async def test_a_stranger_on_the_pipe_is_killed() -> None:
@@ -143,7 +143,7 @@ async def test_one_that_is_stopped_is_asked_to_end_first(worker: WorkerProcess) 
     await worker.greeting(10)
     await worker.stop(grace_s=60)
     with pytest.raises(WorkerDied, match="SIGTERM") as died:
-        await worker.embed("text", 10)
+        await worker.embed(["text"], 10)
     assert not died.value.by_itself
 
 

@@ -5,15 +5,15 @@ from memd.providers.local.protocol import (
     MAX_FRAME_BYTES,
     BrokenFrame,
     Embedded,
-    Passage,
+    Passages,
     Ready,
     WorkerFrameReader,
     encode,
 )
 
-MESSAGES: tuple[Ready | Passage | Embedded, ...] = (
+MESSAGES: tuple[Ready | Passages | Embedded, ...] = (
     Ready("0.3.0", 384),
-    Passage(1, "数据库 👩🏽\n"),
+    Passages(1, ["数据库 👩🏽\n"]),
     Embedded(1, bytes(range(256)) * 6),
 )
 
@@ -24,7 +24,7 @@ def test_frames_survive_any_cut(step: int) -> None:
     stream = b"".join(encode(message) for message in MESSAGES)
     reader = WorkerFrameReader()
     bodies = [body for at in range(0, len(stream), step) for body in reader.feed(stream[at : at + step])]
-    decoded = [msgspec.msgpack.decode(body, type=Ready | Passage | Embedded) for body in bodies]
+    decoded = [msgspec.msgpack.decode(body, type=Ready | Passages | Embedded) for body in bodies]
     assert tuple(decoded) == MESSAGES
 
 

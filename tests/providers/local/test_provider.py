@@ -14,13 +14,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import structlog
 import uvloop
 
 from memd.providers.local import bundled_model
 from memd.providers.local import provider as local
+from memd.providers.local.process import WorkerProcess
 from memd.providers.local.provider import LocalProvider
 from memd.providers.local.query_thread import QueryThread
 from memd.providers.provider import EmbedRejected, EmbedUnavailable, Vector, Vectors
+from tests.bounds import shipped
 from tests.providers import standin
 from tests.providers.conftest import Make
 from tests.providers.processes import children, has_ended, is_alive
@@ -177,6 +180,44 @@ async def test_a_text_that_kills_twice_is_rejected(make: Make) -> None:
         await provider.embed_passages(["three", "four", "exit"])
     assert again.value.index == 2
     assert provider.worker_pid == pid
+
+
+async def test_texts_are_embedded_side_by_side(make: Make, tmp_path: Path) -> None:
+    """Each of the two waits until the other one is being embedded."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    texts = [f"meet {one} {other}", f"meet {other} {one}"]
+    np.testing.assert_allclose(await make().embed_passages(texts), standin.rows_of(texts), atol=1e-6)
+
+
+async def test_a_text_that_kills_costs_three_workers(make: Make) -> None:
+    """One dies at it and at its neighbours, which tells nothing; then each is embedded alone, and two die at it."""
+    provider = make()
+    with structlog.testing.capture_logs() as logs:
+        assert (await fate(provider, ["one", "crash", "three", "four"])).index == 1
+    assert [line["event"] for line in logs].count("embed.worker_started") == 1 + local.DEATHS
+
+
+async def test_the_worker_is_given_a_few_texts_at_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most so many, and of long ones fewer."""
+    given = []
+    embed = WorkerProcess.embed
+
+    async def noted(worker: WorkerProcess, texts: Sequence[str], timeout_s: float) -> Vectors:
+        given.append(len(texts))
+        return await embed(worker, texts, timeout_s)
+
+    monkeypatch.setattr(WorkerProcess, "embed", noted)
+    most = shipped("memd.providers.local.provider.TOGETHER")
+    half = shipped("memd.providers.local.provider.BYTES_TOGETHER") // 2
+    for texts, expected in (
+        ([f"{n}" for n in range(most + 1)], [most, 1]),
+        (["a" * half, "b" * half, "c"], [2, 1]),
+        (["a" * half, "b" * (half + 1), "c"], [1, 2]),
+        (["a" * 3 * half, "b"], [1, 1]),
+    ):
+        given.clear()
+        await make().embed_passages(texts)
+        assert given == expected
 
 
 @pytest.mark.long

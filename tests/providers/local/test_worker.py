@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from memd.providers.local import bundled_model, worker
-from memd.providers.local.protocol import Embedded, Passage, Ready, WorkerFrameReader, encode
+from memd.providers.local.protocol import Embedded, Passages, Ready, WorkerFrameReader, encode
 from memd.providers.local.provider import COMMAND
 from tests.bounds import shipped
 from tests.providers import standin
@@ -64,11 +64,11 @@ def hang_up(process: Process) -> None:
 def test_it_greets_and_answers(real: Process) -> None:
     """The worker says what it has loaded, then gives a vector for a text under the text's id."""
     assert receive(real) == Ready(bundled_model.find().version, bundled_model.DIMENSIONS)
-    send(real, encode(Passage(41, "a note")))
+    send(real, encode(Passages(41, ["a note"])))
     answer = receive(real)
     assert isinstance(answer, Embedded)
     assert answer.id == 41
-    assert len(answer.vector) == 4 * bundled_model.DIMENSIONS
+    assert len(answer.vectors) == 4 * bundled_model.DIMENSIONS
 
 
 @pytest.mark.long
@@ -91,7 +91,7 @@ if sys.platform == "linux":
     def test_it_reads_when_nobody_else_does(real: Process) -> None:
         """The kernel has all its threads, those of the engine included, in the idle class of the disk's order."""
         receive(real)
-        send(real, encode(Passage(1, "a note")))
+        send(real, encode(Passages(1, ["a note"])))
         receive(real)
         threads = [entry.name for entry in Path(f"/proc/{real.pid}/task").iterdir()]
         told = subprocess.run(["ionice", "-p", *threads], capture_output=True, text=True, check=True)
@@ -101,7 +101,7 @@ if sys.platform == "linux":
 def test_it_ends_in_the_middle_of_a_text_when_stdin_does(real: Process) -> None:
     """A daemon that is gone leaves no worker computing."""
     receive(real)
-    send(real, encode(Passage(1, "word " * 1600)))  # some seconds' work
+    send(real, encode(Passages(1, ["word " * 1600])))  # some seconds' work
     hang_up(real)
     assert real.wait(timeout=60) == 0
     assert real.stdout is not None
@@ -137,17 +137,17 @@ def test_an_interrupt_from_the_terminal_is_left_to_the_daemon(scripted: Process)
     """Ctrl-C does not end the worker behind the daemon's back."""
     receive(scripted)
     scripted.send_signal(signal.SIGINT)
-    send(scripted, encode(Passage(1, "still here")))
+    send(scripted, encode(Passages(1, ["still here"])))
     assert isinstance(receive(scripted), Embedded)
 
 
 def test_prints_do_not_reach_the_daemon(scripted: Process) -> None:
     """What a library writes to stdout is no part of the answers."""
     receive(scripted)
-    send(scripted, encode(Passage(1, "print")))
+    send(scripted, encode(Passages(1, ["print"])))
     answer = receive(scripted)
     assert isinstance(answer, Embedded)
-    assert answer.vector == standin.vector_of("print").tobytes()
+    assert answer.vectors == standin.vector_of("print").tobytes()
 
 
 def test_the_engine_gets_some_threads(monkeypatch: pytest.MonkeyPatch) -> None:
