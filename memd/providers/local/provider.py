@@ -33,12 +33,12 @@ log = structlog.get_logger()
 # the latter chosen so that the scores are those of the model before its vectors were joined with others, where .25 was best.
 CALIBRATION = Calibration.where(0.0, 0.21)
 
-# About two seconds of work on two cores: as much may be lost when a request is interrupted.
+# Less than a second of work on two cores: as much may be lost when a request is interrupted.
 LIMITS = ProviderLimits(tokens=3200, texts=1000, concurrency=1)
 IDLE_S = 60.0
 START_TIMEOUT_S = 180.0  # long, as the model is read only while no other program uses the disk
-# A hundred times what a text takes on two idle cores. Beside busy programs the worker gets a small share of
-# them: a chunk then took ten seconds where 0.4 is usual.
+# Several hundred times what four texts take on two idle cores. Beside busy programs the worker gets a small share
+# of them: a text then took ten seconds where 0.1 is usual.
 TIMEOUT_S = 120.0
 TIMEOUT_S_PER_BYTE = 0.05
 FIRST_WAIT_S = 0.5
@@ -81,7 +81,7 @@ class LocalProvider:
             rng: Source of the jitter between two starts of the worker.
             command: Starts a worker that speaks memd.providers.local.protocol.
             idle_s: The worker is stopped after so many seconds without work, to free its memory.
-            timeout_s: A worker that does not answer for one text within this time, plus a little for each
+            timeout_s: A worker that does not answer for TOGETHER texts within this time, plus a little for each
                 byte, is killed.
             first_wait_s: The longest wait before a restart of the worker after its first death.
             questions: Embeds questions; None: the bundled model does.
@@ -119,7 +119,7 @@ class LocalProvider:
 
     @property
     def limits(self) -> ProviderLimits:
-        """Two seconds of work per call, and one call at a time, as there is one worker."""
+        """A second of work per call, and one call at a time, as there is one worker."""
         return LIMITS
 
     @property
