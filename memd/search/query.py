@@ -105,9 +105,8 @@ class Query(msgspec.Struct, frozen=True):
     text: str = ""  # its beginning, as it was asked; "" if it has no words
     parts: tuple[int, ...] = ()  # for each word, a bit set of the units of content that it covers
     times: tuple[TimeSpan, ...] = ()  # times named in the question
-    beside_times: tuple[
-        int, ...
-    ] = ()  # the terms that it has beside its times, as indexes; () if it names none
+    # Indexes of the terms that it has beside its times; () if it names no time.
+    beside_times: tuple[int, ...] = ()
     names: Names = Names()  # terms that are names
     misspellable: tuple[str, ...] = ()  # words that may be misspelt names
     synonyms: tuple[str, ...] = ()  # synonyms and translations by which texts are found, too

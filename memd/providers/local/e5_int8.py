@@ -30,7 +30,9 @@ def quantised(tensors: Tensors, outliers: NDArray[np.int16]) -> Tensors:
     found: Tensors = {}
     for name, values in tensors.items():
         matrix = name.removesuffix(WEIGHTS)
-        if matrix + SCALES not in tensors:  # a vector, or scales
+        if (
+            matrix + SCALES not in tensors
+        ):  # a vector, or the scales of weights, which were replaced just before
             found.setdefault(name, values)
             continue
         weights = decoded(tensors, matrix)

@@ -99,9 +99,7 @@ class LocalProvider:
         self._reason = ""  # of the last failure
         self._not_before = 0.0  # loop time before which no worker is started
         self._deaths: dict[bytes, int] = {}  # hash of a text -> number of workers that died on it alone
-        self._suspects: set[bytes] = (
-            set()
-        )  # hashes of texts among which a worker died: each is embedded alone
+        self._suspects: set[bytes] = set()  # hashes of texts of groups that a worker died on: they go alone
         self._retirement: asyncio.TimerHandle | None = None
         self._retiring: asyncio.Task[None] | None = None
         self._questions = questions or QueryThread(bundled_model.load)
