@@ -30,9 +30,8 @@ def quantised(tensors: Tensors, outliers: NDArray[np.int16]) -> Tensors:
     found: Tensors = {}
     for name, values in tensors.items():
         matrix = name.removesuffix(WEIGHTS)
-        if (
-            matrix + SCALES not in tensors
-        ):  # a vector, or the scales of weights, which were replaced just before
+        # A vector, or scales: those of a matrix stand behind its weights, and were replaced with them.
+        if matrix + SCALES not in tensors:
             found.setdefault(name, values)
             continue
         weights = decoded(tensors, matrix)
