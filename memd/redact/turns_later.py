@@ -6,7 +6,7 @@ The turn that asks names what it asks for; the one that tells says nothing else:
 import re
 
 from memd.redact import secret_candidates
-from memd.redact.rule import LEAD_IN, Rule, Span
+from memd.redact.rule import LEAD_IN, Rule, Span, in_lower_case, line_start
 from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
 _WORDS = SECRET_WORDS.below
@@ -20,9 +20,10 @@ _LATER = re.compile(
     rf"(?P<lead>{LEAD_IN}(?:ah[ ,]{{1,2}}right,?[ ]|oh[ ,]{{1,2}})?)[\"'`“「]?(?P<secret>[!-~]{{3,64}}?)[\"'`”」]?(?:[.!。]?[ \t]{{0,4}}(?=\n|\Z)|(?=[,，][ ]?[^\W\d])(?P<more>))",
     re.IGNORECASE,
 )
-_ASKS = re.compile(
-    rf"[?？؟]|{either(SECRET_WORDS.context.asks)}|remember|save|remind|记|merk|запомни", re.IGNORECASE
-)
+# Of a line in lower case.
+_ASKS = re.compile(rf"[?？؟]|{either(SECRET_WORDS.context.asks)}|remember|save|remind|记|merk|запомни")
+_SPEAKER_FIRST = re.compile(_SPEAKER)
+_CHARS_OF_ASKING = 100  # before and behind the label, in its line
 _IS_CODE = re.compile(
     rf"(?:{either((*_WORDS.codes, *_WORDS.asked))})|{either(SECRET_WORDS.below.in_chinese)}", re.IGNORECASE
 )
@@ -32,11 +33,18 @@ _SETTLED = re.compile(r"[0-9]{3}|\b(?:port|version|polic|long|digits)\b|位", re
 def _later(text: str, at: int) -> Span | None:
     if text[at - 1 : at].isascii() and text[at - 1 : at].isalnum() and text[at].isascii():
         return None
-    match = _LATER.match(text, at) if text.find("\n", at, at + 100) >= 0 else None
+    end = text.find("\n", at, at + _CHARS_OF_ASKING)
+    # Most lines with a label ask for nothing.
+    if (
+        end < 0
+        or _SPEAKER_FIRST.match(text, end + 1) is None
+        or _ASKS.search(in_lower_case(text[line_start(text, at, _CHARS_OF_ASKING) : end])) is None
+    ):
+        return None
+    match = _LATER.match(text, at)
     if match is None or (match["more"] is not None and not match["lead"]):
         return None
-    asked = text[text.rfind("\n", max(0, at - 100), at) + 1 : match.end("asks")]
-    if _ASKS.search(asked) is None or _SETTLED.search(match["between"]) or _SETTLED.search(match["asks"]):
+    if _SETTLED.search(match["between"]) or _SETTLED.search(match["asks"]):
         return None
     said = match["secret"]
     if secret_candidates.is_typed_code(said):
