@@ -18,7 +18,7 @@ try:
 except ImportError:  # it has no wheel for musl
     HAS_AUTOMATON = False
 
-VERSION = 22
+VERSION = 23
 """Of the rules. It is in the fingerprint of an index: with another number, what is indexed is redacted anew."""
 
 WORD = string.ascii_letters + string.digits + "_-"

@@ -316,15 +316,31 @@ def _is_passphrase(text: str) -> bool:
     """Return whether words in quotes are a passphrase and not a sentence about passwords."""
     if len(text) > 200 or _ASKS.search(text) is not None:
         return False
-    if has_digit(text):
-        return True
     said = _SAID_WORD.findall(text.lower())
+    if has_digit(text):
+        speaks = not _ADDRESSING_WORDS.isdisjoint(said) or _LIMIT.search(text) is not None
+        return not (speaks and len(text.split()) >= 3)
     return len(said) >= 3 and SENTENCE_WORDS.isdisjoint(said)
 
 
 _SAID_WORD = re.compile(r"[a-z']+")
 # A quoted text with one of these words is a prompt for a passphrase.
 _ASKING_WORDS = frozenset({"passphrase", "password", "secret", "enter", "your", "please", "example"})
+
+# A quoted text with a number and one of these words is a message of a form.
+_ADDRESSING_WORDS = frozenset({"enter", "your", "please", "must", "should"})
+# "at least 8 characters", "in 30 seconds", "3 attempts left".
+_LIMIT = re.compile(
+    r"[0-9]\+?[ ](?:(?:or|and|to|oder|bis|ou|à|y|o|e|a|of|lub|veya|или|и|до)[ ]\w{1,8}[ ])?(?:(?!of|in|and)[^\W\d_]{3,14}[ ])?"
+    r"(?:char(?:acter)?s?|letters?|digits?|numbers?|symbols?|words|seconds?|minutes?|hours?|days?|weeks?|months?|years?|attempts?|tries|times"
+    r"|zeichen|buchstaben|ziffern?|zahl(?:en)?|sonderzeichen|sekunden?|minuten?|stunden?|tage?n?|monaten?|versuchen?"
+    r"|caractères?|lettres?|chiffres?|secondes?|heures?|jours?|essais|tentatives?"
+    r"|caracteres|letras|dígitos?|números?|segundos|minutos|horas|días?|dias|meses|intentos?|tentativas?"
+    r"|caratteri|lettere|cifre|numer[io]|secondi|minuti|ore|giorni|tentativi|tekens|letters|cijfers?|seconden|uren|uur|dagen|pogingen"
+    r"|znak(?:i|ów)|liter|cyfr\w?|sekund|minut|godzin|dni|prób|karakter|harf|rakam|saniye|dakika|saat|gün|deneme"
+    r"|символ\w{0,3}|букв\w?|цифр\w?|секунд\w?|минут\w?|час\w{0,2}|дн\w{1,2}|попыт\w{1,2})(?!\w)",
+    re.IGNORECASE,
+)
 
 
 def is_phrase(text: str) -> bool:
