@@ -94,6 +94,26 @@ WORDS = (
     KeyWord("psk", "password", "psk", r"(?<![A-Za-z0-9_-])psk", "password", strict=True),
     KeyWord("psw", "password", "psw", r"(?<![A-Za-z])psw", "password"),
     KeyWord("contrasena", "password", "contrase", r"contrase(?:[ñÑ]|n\u0303?)a", "password"),
+    # As keys of settings are called where they are not in English.
+    *(
+        KeyWord(word, "password", word, rf"(?<![a-z]){word}", "password", strict=True)
+        for word in (
+            "kennwort",
+            "wachtwoord",
+            "senha",
+            "haslo",
+            "heslo",
+            "motdepasse",
+            "mot_de_passe",
+            "mdp",
+            "losenord",
+            "salasana",
+            "adgangskode",
+            "passord",
+            "sifre",
+            "parool",
+        )
+    ),
     KeyWord("secret", "secret", "secret", r"secret", "token"),
     KeyWord(
         "token",
@@ -250,7 +270,7 @@ _BELOW = re.compile(
 _PROSE = re.compile(
     r"[ ](?!(?:of|or|string|value|str|content|default|below|here|follows|is)\b)[a-z]{1,20}(?=[ \n)]|[,.;?!](?:\s|\Z)|\Z)|[).;!?](?=\s|\Z)"
 )
-_SAYS = re.compile(r"[\"'`*_]{0,4}[ \t]{0,4}(?:[:=：＝]|是|为)")
+_SAYS = re.compile(r"[\"'`*_]{0,4}[ \t]{0,4}(?:[:=：＝]|是|为)|>")
 _DIGIT_SOON = re.compile(r"[^0-9]{0,120}[0-9]")
 _NAMES = ("-", "_", "/")
 
@@ -499,7 +519,8 @@ def _is_line(text: str, value: secret_values.SecretValue, before: str) -> bool:
 _IN_SECTION = re.compile(
     r"(?:\A|\n)\[[\w .:/-]{1,40}\][ \t]{0,8}\r?\n(?:[ \t]{0,8}(?:[\w.-]{1,40}[ \t]{0,8}=[^\n]{0,160}|[#;][^\n]{0,160}|)\n){0,20}[ \t]{0,8}\Z"
 )
-_CONNECTS = re.compile(r"[ ](?:host|hostaddr|port|user|dbname|sslmode|connect_timeout|application_name)=")
+# Another key and value of the line, as in a connection string or an inventory.
+_CONNECTS = re.compile(r"[ ][a-z][a-z_]{1,40}=[^\s=]")
 
 
 def _fits(sep: str, value: secret_values.SecretValue, line: str) -> bool:

@@ -339,8 +339,13 @@ _FIRST = r"(?:[\w.$&*]{1,60}[ ]?,\s{0,20})?"
 # User name and password, for functions that log in with both.
 _LOGIN = re.compile(
     rf"(?:auth[ ]?[=:]?|auth2?|authentication|login|log_in|sign_?in(?:_?with_?(?:email_?and_?)?password)?|credentials?"
-    rf"|authenticate|(?:create|add|new)_?user|wifi\.begin|softap)[ ]?\(\s{{0,20}}{_USER_ARGUMENT}{_STRING}",
+    rf"|authenticate|(?:create|add|new)_?user|username_pw_set|(?:simple_)?bind(?:_s)?|credentials\.basic|http_?basic|auth_password)"
+    rf"[ ]?\(\s{{0,20}}{_FIRST}{_USER_ARGUMENT}{_STRING}",
     re.IGNORECASE,
+)
+# A network and its password.
+_JOINS = re.compile(
+    rf"(?:wifi(?:multi)?\.begin|softap|addap)[ ]?\(\s{{0,20}}{_USER_ARGUMENT}{_STRING}", re.IGNORECASE
 )
 _CONNECTS = re.compile(
     rf"(?:connect(?:ion)?|pdo|mysqli|open_?database)[ ]?\(\s{{0,20}}(?:{_USER_ARGUMENT}|{_FIRST}){_USER_ARGUMENT}{_STRING}",
@@ -356,8 +361,14 @@ _SIGNS = re.compile(
 _SECURE = re.compile(rf"ConvertTo-SecureString(?:[ ]-String)?[ ]{_STRING}", re.IGNORECASE)
 
 
-def _given(pattern: re.Pattern[str], *, random: bool = False) -> Find:
-    """Return a Find for a literal argument; with `random`, it must look like a secret, since only its position identifies it."""
+def _given(pattern: re.Pattern[str], *, random: bool = False, plain: bool = False) -> Find:
+    """Return a Find for a literal argument.
+
+    Args:
+        pattern: The call up to the argument, which is its group "secret".
+        random: Whether it must look like a secret, since only its position identifies it.
+        plain: Whether it may be a word.
+    """
 
     def find(text: str, at: int) -> Span | None:
         match = pattern.match(text, at)
@@ -365,13 +376,18 @@ def _given(pattern: re.Pattern[str], *, random: bool = False) -> Find:
             return None
         said = match["secret"]
         value = secret_values.SecretValue(*match.span("secret"), said, True, "")
-        is_one = (
-            (secret_values.is_strong(said) and len(said) >= 8)
-            if random
-            else (any(map(str.isdigit, said)) or secret_values.has_symbol(said) or randomness.is_jumble(said))
-            and secret_values.is_secret(value, "password", shouts=False, spoken=False)
-        )
-        return match.span("secret") if is_one and not secret_values.is_reference(said) else None
+        if random:
+            is_one = secret_values.is_strong(said) and len(said) >= 8
+        else:
+            is_one = (
+                (plain and "password" not in said.lower())
+                or randomness.has_digit(said)
+                or secret_values.has_symbol(said)
+                or randomness.is_jumble(said)
+            ) and secret_values.is_secret(value, "password", shouts=False, spoken=False)
+        if "your_" in said.lower() or secret_values.is_reference(said):
+            return None
+        return match.span("secret") if is_one else None
 
     return find
 
@@ -419,6 +435,12 @@ RULES = (
             strong=True,
         ),
         skips_prose=True,
+    ),
+    Rule(
+        "pw-directive",
+        "password",
+        ("bindpw ", "bindpw\t", "rootpw ", "rootpw\t"),
+        _behind(r"(?:bind|root)pw[ \t]{1,16}", strong=True),
     ),
     Rule(
         "configured-auth",
@@ -567,9 +589,29 @@ RULES = (
     Rule(
         "login-call",
         "password",
-        ("auth", "login", "log_in", "sign", "cred", "create", "add", "new", "wifi.begin", "softap"),
+        (
+            "auth",
+            "login",
+            "log_in",
+            "sign",
+            "cred",
+            "create",
+            "add",
+            "new",
+            "username_pw_set",
+            "bind(",
+            "bind_s(",
+            "http_basic(",
+            "httpbasic(",
+        ),
         _given(_LOGIN),
         skips_prose=True,
+    ),
+    Rule(
+        "network-call",
+        "password",
+        ("wifi.begin", "wifimulti.begin", "softap", "addap"),
+        _given(_JOINS, plain=True),
     ),
     Rule(
         "connection-call",

@@ -53,9 +53,15 @@ _CAPITAL = re.compile(
 )
 
 
+# A digit stands for a letter: "Pl4stic.Fork".
+_WITH_DIGIT_WITHIN = re.compile(
+    r"(?=[A-Za-z]{1,9}[0-9][a-z]|[A-Za-z]{3,12}[-._][A-Z][a-z]{0,8}[0-9][a-z])[A-Z][a-z0-9]{2,12}(?:[-._][A-Z][a-z0-9]{2,12}){1,3}[!?#*]?"
+)
+
+
 def is_worded_in_any_case(said: str) -> bool:
     """Return the same where words may begin with a capital, for places that speak of a login."""
-    is_one = _NUMBERED.fullmatch(said) is not None or _CAPITAL.fullmatch(said) is not None
+    is_one = any(form.fullmatch(said) is not None for form in (_NUMBERED, _CAPITAL, _WITH_DIGIT_WITHIN))
     return is_one and is_made_of_words(said)
 
 

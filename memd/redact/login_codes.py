@@ -45,14 +45,21 @@ _POSTAL = re.compile(
 )
 
 
-def is_postal(text: str, at: int) -> bool:
-    """Return whether a place is in "PIN code" or "code" where that names a part of a country."""
-    return _POSTAL.search(text, max(0, at - 4), at + 60) is not None
+# "#define LED_PIN 4": where something is connected to a board.
+_OF_BOARD = re.compile(r"#[ ]{0,4}define[ \t]{1,8}\w{0,40}\Z")
+
+
+def means_other_pin(text: str, at: int) -> bool:
+    """Return whether a place is in "PIN code" or "code" where that names a part of a country, or in the name of a board's pin."""
+    return (
+        _POSTAL.search(text, max(0, at - 4), at + 60) is not None
+        or _OF_BOARD.search(text, max(0, at - 60), at) is not None
+    )
 
 
 def _pin(text: str, at: int) -> Span | None:
     match = _PIN.match(text, at)
-    return None if match is None or is_postal(text, at) else match.span("secret")
+    return None if match is None or means_other_pin(text, at) else match.span("secret")
 
 
 def _code_before(text: str, at: int) -> Span | None:

@@ -3,7 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from memd.redact import secret_values
+from memd.redact.plain_passwords import may_be_plain
 from memd.redact.rule import Span
 from memd.redact.secret_words import SECRET_WORDS, either
 
@@ -35,7 +38,8 @@ _ENDS_CELL = re.compile(
     r"(?:[^\W\d一-鿿]|-){0,16}+(?:[ ]code)?[*_`\"' \]]{0,4}(?:[|,;│\t\n\r)]|</|\Z)|[A-Za-z_]{0,16}[ ]{2}|(?:门禁|开门|[密口令])?[碼码令钥牌]{1,2}[*`\" ]{0,4}[|,;│\t\n\r)<]"
 )
 _HEADING = re.compile(r"[ ]?(?P<quote>\"?)[^\W\d_][\w .-]{0,38}(?P=quote)[ \r]?")
-_ALIGNED = re.compile(r"(?:[^\s|,;<>(){}=:\"']{1,30}[ ]?){1,4}")
+# No number: in a row below the header stand amounts and ages ("3", "212d").
+_ALIGNED = re.compile(r"(?![0-9.]{1,12}[a-zA-Z%]{0,3}[ ]?\Z)(?:[^\s|,;<>(){}=:\"']{1,30}[ ]?){1,4}")
 _PARTS_CELLS = re.compile(r"[|│\t,;]|[ ]{2}")  # no line without it is the header of a table
 _GAP = re.compile(r"[ ]{2,}|\t+")
 _PARTED = re.compile(r"[^\s](?:[^\s]|[ ](?=[^\s]))*")
@@ -126,15 +130,15 @@ def _of_lines(text: str, begin: int, end: int) -> tuple[list[Span], int]:
     header = text[begin:end]
     mark, columns = _columns(header)
     starts = () if mark else _starts(header)
-    found: list[Span] = []
+    cells: list[_Cell] = []
     if not (columns or starts) or end == len(text):
-        return found, end
+        return [], end
     after = end
     ruler = _line_end(text, end + 1)
     if _RULER.match(text[end + 1 : min(ruler, end + _MANY_SIGNS)]) is not None:
         after = ruler
     elif mark in {"|", "│"}:
-        return found, end
+        return [], end
     count = header.count(mark) if mark else 0
     while after < len(text):
         start, till = after + 1, _line_end(text, after + 1)
@@ -142,13 +146,30 @@ def _of_lines(text: str, begin: int, end: int) -> tuple[list[Span], int]:
         if len(row) > _MANY_SIGNS:
             break
         if mark and row.count(mark) == count:
-            found += _cells(row, start, mark, columns)
+            cells += _cells(row, start, mark, columns)
         elif not mark and row.strip():
-            found += _ordered_cells(row, start, header) or _aligned_cells(row, start, starts)
+            cells += _ordered_cells(row, start, header) or _aligned_cells(row, start, starts)
         elif not (mark in {"|", "│"} and _RULER.match(row) and row.strip()):
             break
         after = till
-    return found, after
+    return _secrets_of(cells), after
+
+
+class _Cell(msgspec.Struct, frozen=True):
+    """A cell of a column that is named like a secret."""
+
+    start: int
+    said: str
+    of_codes: bool
+
+
+def _secrets_of(cells: Sequence[_Cell]) -> list[Span]:
+    """Return the cells that hold secrets; where half of the column's cells do, a word is one, too."""
+    secrets = [cell for cell in cells if _is_secret(cell.said, of_codes=cell.of_codes)]
+    words = [cell for cell in cells if not cell.of_codes and _may_be_word(cell.said)]
+    if len(secrets) >= len(words):
+        secrets += words
+    return sorted({(cell.start, cell.start + len(cell.said)) for cell in secrets})
 
 
 def _columns(header: str) -> tuple[str, Mapping[int, bool]]:
@@ -196,35 +217,34 @@ def _starts(header: str) -> tuple[tuple[int, int, bool], ...]:
     )
 
 
-def _aligned_cells(row: str, start: int, columns: Sequence[tuple[int, int, bool]]) -> Iterator[Span]:
+def _aligned_cells(row: str, start: int, columns: Sequence[tuple[int, int, bool]]) -> Iterator[_Cell]:
     for begin, till, of_codes in columns:
         if begin < len(row) and (begin == 0 or row[begin - 1].isspace()):
             said = row[begin:till].split("  ", maxsplit=1)[0].strip()
-            if " " not in said and _is_secret(said, of_codes=of_codes):
-                yield start + begin, start + begin + len(said)
+            if said and " " not in said:
+                yield _Cell(start + begin, said, of_codes)
 
 
-def _ordered_cells(row: str, start: int, header: str) -> list[Span]:
+def _ordered_cells(row: str, start: int, header: str) -> list[_Cell]:
     """Return cells by index if the row has as many as the header: double-width characters shift those of an aligned table."""
     cells = list(_PARTED.finditer(row))
     names = [cell[0] for cell in _PARTED.finditer(header)]
     if len(cells) != len(names):
         return []
     return [
-        (start + cell.start(), start + cell.end())
+        _Cell(start + cell.start(), cell[0], _is_of_codes(name))
         for cell, name in zip(cells, names, strict=True)
-        if _is_name(name, header) and " " not in cell[0] and _is_secret(cell[0], of_codes=_is_of_codes(name))
+        if _is_name(name, header) and " " not in cell[0]
     ]
 
 
-def _cells(row: str, start: int, mark: str, columns: Mapping[int, bool]) -> Iterator[Span]:
+def _cells(row: str, start: int, mark: str, columns: Mapping[int, bool]) -> Iterator[_Cell]:
     at = start
     for column, cell in enumerate(row.split(mark)):
         if column in columns:
             said = cell.strip().strip("`*\"'")
-            if _is_secret(said, of_codes=columns[column]):
-                begin = at + cell.index(said)
-                yield begin, begin + len(said)
+            if said:
+                yield _Cell(at + cell.index(said), said, columns[column])
         at += len(cell) + 1
 
 
@@ -237,6 +257,19 @@ def _is_secret(said: str, *, of_codes: bool = False) -> bool:
         bool(said)
         and (secret_values.is_strong(said) or (secret_values.has_symbol(said) and " " not in said))
         and secret_values.is_secret(value, "password", shouts=False, spoken=False)
+    )
+
+
+_WORD_OF_CELL = re.compile(r"[^\W\d_][\w.-]{3,39}")
+
+
+def _may_be_word(said: str) -> bool:
+    """Return whether a cell is a word that may be a password among others."""
+    return (
+        _WORD_OF_CELL.fullmatch(said) is not None
+        and may_be_plain(said)
+        and not _is_secret(said)
+        and not secret_values.is_statement(said)
     )
 
 

@@ -70,7 +70,10 @@ def _chinese(anchors: tuple[str, ...], strength: Strength, *, is_code: bool) -> 
     def find(text: str, at: int) -> Span | None:
         end = _behind_anchor(text, at, anchors)
         was = _FROM.match(text, end)
-        if was is not None and secret_values.is_strong(was["secret"]):
+        if was is not None and (
+            secret_values.is_strong(was["secret"])
+            or (secret_values.has_symbol(was["secret"]) and not secret_values.is_reference(was["secret"]))
+        ):
             return was.span("secret")
         closing = _CHINESE_QUOTE.match(text, end)
         head = _CHINESE.match(text, end if closing is None else closing.end())
@@ -267,7 +270,7 @@ def _answered(text: str, at: int) -> Span | None:
 
 # The ending of the word, what it is for, and what announces its value: punctuation, a verb, or a particle.
 _ENDING = r"\w{0,4}?[\"'`*_)]{0,3}"
-_OF_IT = r"(?:[ ][^\W\d_][\w.'’-]{0,20}){0,6}?"
+_OF_IT = r"(?:[ ][^\W\d_][\w.'’-]{0,20}){0,6}?(?:[ ]\([^()\n]{1,40}\))?"
 _COMES = (
     r"(?:[ \u3000]{0,2}[:：=＝][*_]{0,2}[ \u3000]{0,4}"
     r"|[ ](?:ist|lautet|es|sigue[ ]siendo|est|est[ ]toujours|c['’]est|è|è[ ]ancora|é|is|to|jest|это|là|هي|هو|है|är|er|je|on|este|είναι|adalah|คือ)[ ]{1,2}"
@@ -404,7 +407,7 @@ def _code_abroad(label: CodeWord) -> Find:
             return None
         match = _CODE_BEHIND.match(text, at + size if behind is None else behind.end())
         is_one = match is not None and _NO_CODE.search(text, at, match.start("secret")) is None
-        is_one = is_one and not login_codes.is_postal(text, at)
+        is_one = is_one and not login_codes.means_other_pin(text, at)
         return match.span("secret") if match is not None and is_one else None
 
     return find

@@ -203,7 +203,7 @@ def _graded(said: str) -> Grade | None:
     if joined_words.is_worded(said):
         return "weak" if "." in said else "likely"
     if _OF_PROGRAM.search(plain) is not None or _EXPRESSION.fullmatch(plain) is not None:
-        return None
+        return "weak" if joined_words.is_worded_in_any_case(said) else None
     if _SIGNED.fullmatch(said) is not None and len(said) >= _SIGNS_OF_LIKELY:
         return "likely" if _WORD_SIGN_NUMBER.fullmatch(plain) is not None else "sure"
     return _graded_without_sign(said, plain)

@@ -20,6 +20,9 @@ from memd.redact.randomness import (
 from memd.redact.secret_words import SECRET_WORDS, either
 from memd.redact.wallets import words_of
 
+LATIN = "A-Za-zÀ-ÖØ-öø-ɏ"
+"""Latin letters, with and without accents, for a class of a regular expression."""
+
 Strength = Literal["password", "token", "key"]
 """How certain a name makes a value.
 
@@ -260,6 +263,10 @@ _OF_LABEL = re.compile(
     r"(?:[_ -](?:aquí|aqui|hier|här|her|ici|qui|tutaj|buraya|здесь|сюда|тут))?",
     re.IGNORECASE,
 )
+# HIER_PASSWORT_EINTRAGEN: words in capitals, one of which is a label.
+_TO_FILL_IN = re.compile(
+    rf"<?(?:[^\W\d_]{{2,14}}[_ -]){{0,4}}(?:PASS(?:WORD|PHRASE|CODE)|{either([word.upper() for word in SECRET_WORDS.passwords])})(?:[_ -][^\W\d_a-z]{{2,14}}){{1,4}}>?"
+)
 # Values that begin with a dollar sign but are no variables: a word, digits and a word in capitals, or other characters.
 _BEHIND_DOLLAR = re.compile(
     r"\$(?:[a-z]{2,20}[0-9]{2,4}[A-Z]{2,20}|[A-Z][a-z]{1,20}[0-9]{2,4}[a-z]{2,20}|(?=\w{0,40}[0-9])(?=\w{0,40}[A-Za-z])\w{2,30}[!#%^&*?~]\w{1,30})(?![\w.\[(])"
@@ -284,7 +291,7 @@ def is_something_else(text: str, *, quoted: bool, shouts: bool) -> bool:
     """Return whether a value is a reference, an example, an algorithm, a path or, without quotes, the name of a type."""
     if _refers(text) or _EXAMPLE.match(text) is not None or names_algorithm(text):
         return True
-    if not has_digit(text) and _OF_LABEL.fullmatch(text) is not None:
+    if not has_digit(text) and (_OF_LABEL.fullmatch(text) or _TO_FILL_IN.fullmatch(text)) is not None:
         return True
     if not quoted and (_TYPE.match(text) or _NAMED_TYPE.fullmatch(text)) is not None:
         return True
@@ -392,7 +399,7 @@ def _is_token(value: SecretValue, text: str, *, shouts: bool, spoken: bool) -> b
         return (
             not is_name
             or (shouts and (len(text) >= 12 or _WORD_AND_NUMBER.fullmatch(text) is not None))
-            or (value.quoted and text.isalnum())
+            or (value.quoted and (text.isalnum() or (mixes(text) and count_digits(text) > 1)))
         )
     # Names in code rarely have single lower-case letters between capitals.
     if looks_mixed(text) or is_jumble(text) or (len(text) >= 16 and len(_ALONE.findall(text)) >= 3):
@@ -466,7 +473,8 @@ _NAME_BEFORE = re.compile(r"(?P<name>[A-Za-z_][\w.-]{1,60}?)(?P<sign>[=(:])")
 
 # A symbol between letters, as in no word, path or name in code: preview!Otter.
 _SIGNED = re.compile(
-    r"(?=.{8})(?![A-Z]\w*#[a-z]\w*\Z)[A-Za-z0-9-]*[A-Za-z]{3}[!#&%~][A-Za-z]{3}[A-Za-z0-9-]*[!?]?", re.ASCII
+    rf"(?=.{{8}})(?![A-Z]\w*#[a-z]\w*\Z)[{LATIN}0-9-]*[{LATIN}]{{3}}[!#&%~][{LATIN}]{{3}}[{LATIN}0-9-]*[!?]?",
+    re.ASCII,
 )
 
 

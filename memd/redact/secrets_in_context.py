@@ -48,7 +48,7 @@ _SIGNS_OF_ANCHOR = 6
 _AHEAD = 64  # characters that Matches searches beyond the requested part
 _MATCH = 24  # the most characters of a match of a pattern of Matches
 
-_VISIBLE = string.ascii_letters + string.digits + string.punctuation
+_VISIBLE = string.ascii_letters + string.digits + string.punctuation + "".join(map(chr, range(0xC0, 0x250)))
 # What no word has: a digit beside a letter, or a symbol between two letters. And the beginning of a code. Patterns that begin with
 # one small class of characters are searched for fastest.
 _OF_VALUE = re.compile(
@@ -64,8 +64,9 @@ _APART = re.compile(
     r"|(?:(?<=[A-Z])(?=[A-Z]{0,3}[0-9])|(?<=[0-9])(?=[0-9]{0,5}[A-Z]))[A-Z0-9]{4,7}(?![!-+.-~-]))"
 )
 _LONGEST_WORD = 64
-_WORD = re.compile(rf"[!-~]{{3,{_LONGEST_WORD}}}+(?![!-~])")
-_INVISIBLE = re.compile(r"[^!-~]")
+# Letters with accents belong to a word, too.
+_WORD = re.compile(rf"[!-~À-ɏ]{{3,{_LONGEST_WORD}}}+(?![!-~À-ɏ])")
+_INVISIBLE = re.compile(r"[^!-~À-ɏ]")
 
 
 def _any_of(*lists: Sequence[str]) -> re.Pattern[str]:
@@ -637,7 +638,7 @@ def _may_be_code(value: SecretCandidate, cue: _Cue, between: str, *, told: int) 
         or "_" in between
     ):
         return False
-    if login_codes.is_postal(between, 0):
+    if login_codes.means_other_pin(between, 0):
         return False
     if _OF_ERRORS.search(between, cue.size) or (told < _TOLD and secret_candidates.is_year(plain)):
         return False

@@ -4,7 +4,7 @@ import re
 
 from memd.redact import randomness, secret_candidates, secret_values
 from memd.redact.plain_passwords import ENDS_LINE, LABEL, SEPARATED, may_be_plain
-from memd.redact.rule import DIGIT, Nearby, Rule, Span
+from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_start
 from memd.redact.secret_words import SECRET_WORDS, either
 
 _WORDS = SECRET_WORDS.plain
@@ -73,11 +73,19 @@ def _is_of_pair(said: str, *, apart: bool) -> bool:
 
 _ALONE_USERS = ("root", "admin", "administrator", "ubuntu", "postgres")
 _ALONE = re.compile(rf"(?:{either(_ALONE_USERS)})[ ]/[ ](?P<secret>[!-~]{{6,40}}?){ENDS_LINE}", re.IGNORECASE)
-_BULLET = re.compile(r"(?:\A|\n)[ \t>*•-]{0,6}\Z")
+# A bullet, or a machine with its address.
+_BULLET = re.compile(
+    r"(?:\A|\n)[ \t>*•-]{0,6}(?:(?:[\w-]{1,24}[ \t]{1,12})?(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5})?[ \t]{1,12}(?:[-–:][ ])?)?\Z"
+)
+_CHARS_OF_BULLET = 80
 
 
 def _alone(text: str, at: int) -> Span | None:
-    match = _ALONE.match(text, at) if _BULLET.search(text[max(0, at - 8) : at]) is not None else None
+    match = (
+        _ALONE.match(text, at)
+        if _BULLET.search(text[line_start(text, at, _CHARS_OF_BULLET) : at]) is not None
+        else None
+    )
     if match is None or secret_candidates.password(match["secret"], 0) is None or "/" in match["secret"]:
         return None
     # Beside "root" may be the name of a disk.

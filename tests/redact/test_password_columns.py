@@ -70,3 +70,24 @@ def test_pass_is_a_password_beside_who_logs_in() -> None:
     assert "leo4ever88" not in _redacted("| host | user | pass |\n|---|---|---|\n| nas | leo | leo4ever88 |")
     results = "| suite | pass | fail |\n|---|---|---|\n| a1 | 12of14 | 2 |"
     assert _redacted(results) == results
+
+
+def test_a_word_among_passwords_is_one() -> None:
+    """Where half of the column's cells are no words; what says that there is none stays."""
+    rows = "username,password,email\njfoster,skylark92,j@x.org\nbkhan,Dz!77vole,b@x.org\ntpryce,mUstard_pot,t@x.org\nann,none,a@x.org"
+    assert _redacted(rows) == (
+        "username,password,email\njfoster,[REDACTED:password],j@x.org\nbkhan,[REDACTED:password],b@x.org\n"
+        "tpryce,[REDACTED:password],t@x.org\nann,none,a@x.org"
+    )
+    forms = "field,password,email\ntype,string,string\nhint,hidden7x,shown\nnote,policy,none"
+    assert "string" in _redacted(forms)
+
+
+def test_a_row_with_numbers_is_no_heading() -> None:
+    """A list of secrets, as kubectl prints it, whose names say what they are."""
+    listed = (
+        "NAME                  TYPE                                  DATA   AGE\n"
+        "db-password           Opaque                                1      212d\n"
+        "default-token-x7k2p   kubernetes.io/service-account-token   3      400d"
+    )
+    assert _redacted(listed) == listed
