@@ -2,18 +2,18 @@
 
 import re
 
-from memd.redact import randomness, secret_candidates, secret_values, typed_codes
-from memd.redact.login_codes import ENDS_NUMBER
+from memd.redact import randomness, secret_candidates, secret_values
+from memd.redact.bip39 import words_of
+from memd.redact.code_numbers import ENDS_NUMBER, is_counted
 from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_end, line_start
 from memd.redact.secret_words import either
-from memd.redact.wallets import words_of
 
 _ENDS = r"(?=[\"'”’`»]{0,2}(?:[.,;!?)](?!\w)|[ ]?[(（–—]|[ \t]{0,4}(?:\n|\Z)|[ ](?:and|then|but|so|or)\b|[ ]?[，。；！？、）]))"
 
 
 def _no_count(said: str) -> bool:
     """Return whether digits are neither a year, nor a round number, nor a series."""
-    return not (secret_candidates.is_year(said) or said.endswith("000") or typed_codes.is_counted(said))
+    return not (secret_candidates.is_year(said) or said.endswith("000") or is_counted(said))
 
 
 # --- "the 4 digits are 5711", "asks for a pairing number, it's 4331"
@@ -83,7 +83,7 @@ def _dialled(text: str, at: int) -> Span | None:
     if _DIAL.match(text, at) is None:
         return None
     match = _DIALLED.search(text, at, line_end(text, at, 200))
-    if match is None or match.start() > at + 80 or typed_codes.is_counted(match["secret"]):
+    if match is None or match.start() > at + 80 or is_counted(match["secret"]):
         return None
     return match.span("secret")
 

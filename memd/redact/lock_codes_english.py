@@ -2,7 +2,7 @@
 
 import re
 
-from memd.redact.login_codes import ENDS_NUMBER
+from memd.redact.code_numbers import ENDS_NUMBER
 from memd.redact.rule import DIGIT, Nearby, Rule, Span, matching
 from memd.redact.secret_words import SECRET_WORDS, either
 

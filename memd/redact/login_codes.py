@@ -2,11 +2,10 @@
 
 import re
 
+from memd.redact.code_numbers import ENDS_NUMBER, means_other_pin
 from memd.redact.rule import DIGIT, Nearby, Rule, Span, matching
 from memd.redact.secret_words import SECRET_WORDS, either
 
-ENDS_NUMBER = r"(?![\w%]|[.,:/-][0-9]|[ ]{0,20}(?:lines|bytes|characters|chars|files|words|tokens|times|digits|%)(?![a-z]))"
-"""What no code is followed by: more of a number, or what the number counts."""
 _PIN = re.compile(
     r"(?<![A-Za-z])pin(?:[ ](?:code|number))?(?:[ ](?:for|of|to|on)(?:[ ][\w'’-]{1,20}){1,8}?)?"
     rf"(?:[ ](?:is|was)|[ ]?[:=?])[ ]{{0,3}}(?P<secret>[0-9]{{4,8}}){ENDS_NUMBER}",
@@ -37,24 +36,6 @@ _CODE_SENT = re.compile(
     rf"(?P<secret>[0-9]{{4,8}}|[0-9]{{3}}[ -][0-9]{{3}}){ENDS_NUMBER}",
     re.IGNORECASE,
 )
-
-# In India a PIN code is the postal one.
-_POSTAL = re.compile(
-    r"pin[ ]?code[ ](?:for|of|in)[ ][^\n0-9]{0,30}(?:parcel|deliver|shipping|address|postal|area|city|courier)",
-    re.IGNORECASE,
-)
-
-
-# "#define LED_PIN 4": where something is connected to a board.
-_OF_BOARD = re.compile(r"#[ ]{0,4}define[ \t]{1,8}\w{0,40}\Z")
-
-
-def means_other_pin(text: str, at: int) -> bool:
-    """Return whether a place is in "PIN code" or "code" where that names a part of a country, or in the name of a board's pin."""
-    return (
-        _POSTAL.search(text, max(0, at - 4), at + 60) is not None
-        or _OF_BOARD.search(text, max(0, at - 60), at) is not None
-    )
 
 
 def _pin(text: str, at: int) -> Span | None:

@@ -6,9 +6,9 @@ Behind a word for passphrases, in quotes or from a colon to the end of the line,
 import re
 
 from memd.redact import secret_values
+from memd.redact.bip39 import words_of
 from memd.redact.rule import Nearby, Rule, Span
 from memd.redact.secret_words import SECRET_WORDS, either
-from memd.redact.wallets import words_of
 
 _LABELS = (*SECRET_WORDS.context.passwords, "passphrase")
 # From a label to the words: what it is for, and what announces them. Behind a label in another script, a blank is enough.

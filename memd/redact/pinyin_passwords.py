@@ -5,33 +5,10 @@ parts, and nearly as many letters for each as Chinese has on average.
 """
 
 import re
-from itertools import product
 
+from memd.redact.chinese_syllables import CHINESE_SOUNDS, fewest_syllables
 from memd.redact.rule import Nearby, Rule, Span
 
-_AFTER_RETROFLEX = "a ai an ang ao e en eng ou u uan ui un uo"
-# Finals by initials, both in the standard romanisation; "v" stands for "ü".
-_FINALS = {
-    "": "a ai an ang ao e ei en er o ou",
-    "b p": "a ai an ang ao ei en eng i ian iao ie in ing o ou u",
-    "m": "a ai an ang ao e ei en eng i ian iao ie in ing iu o ou u",
-    "f": "a an ang ei en eng o ou u",
-    "d t": "a ai an ang ao e ei eng i ian iao ie ing iu ong ou u uan ui un uo",
-    "n l": "a ai an ang ao e ei en eng i ia ian iang iao ie in ing iu ong ou u uan un uo v ve ue",
-    "g k h": "a ai an ang ao e ei en eng ong ou u ua uai uan uang ui un uo",
-    "j q x": "i ia ian iang iao ie in ing iong iu u uan ue un",
-    "zh ch": f"{_AFTER_RETROFLEX} i ei ong ua uai uang",
-    "sh": f"{_AFTER_RETROFLEX} i ei ua uai uang",
-    "r": "an ang ao e en eng i ong ou u uan ui un uo",
-    "z c s": f"{_AFTER_RETROFLEX} i ei ong",
-    "y": "a an ang ao e i in ing o ong ou u uan ue un",
-    "w": "a ai an ang ei en eng o u",
-}
-_SYLLABLES = frozenset(
-    initial + final
-    for initials, finals in _FINALS.items()
-    for initial, final in product(initials.split() or [""], finals.split())
-)
 # The fewest syllables and letters.
 _OF_ONE_WORD, _OF_PARTS, _BEHIND_ILOVE = (4, 12), (5, 10), (2, 6)
 _LETTERS_OF_SYLLABLE = 2.5  # on average; words of other languages are divided into shorter ones
@@ -40,8 +17,6 @@ _ABOUT_PASSWORDS = re.compile(
     r"(?:mima|kouling|miyao|yanzhengma)\Z|\Amima|shuru|qingtian|yonghu|denglu|zhanghao|huoqu|shezhi|xiugai"
 )
 
-# Letters that few words of other languages have: of names in parts ("time_remaining") many consist of syllables.
-CHINESE_SOUNDS = re.compile("zh|[xqj][iu]|[iu]ang|iao|[dtnlgkhzcsr]ong|[^aeiou]uo|iu|[^aeioq]ui|ao")
 _IN_CAPITALS = re.compile("[a-z][A-Z]")  # two words of a name in a program
 
 _LABEL = r"(?:密码|密碼|口令|(?<![A-Za-z0-9_.-])(?:pw|pwd)(?![A-Za-z0-9_.=-]))"
@@ -58,19 +33,6 @@ _ASKED = re.compile(
     re.IGNORECASE,
 )
 _ASKS = re.compile("请|提供|输入|告诉|什么|多少|发我|给我|[?？]")
-
-
-def fewest_syllables(letters: str) -> int:
-    """Return of how many syllables of Chinese some small letters consist at least; 0 if they do not."""
-    fewest = [0] + [0] * len(letters)
-    for end in range(1, len(letters) + 1):
-        counts = [
-            fewest[begin] + 1
-            for begin in range(max(0, end - 6), end)  # "zhuang" is one of the longest
-            if (begin == 0 or fewest[begin]) and letters[begin:end] in _SYLLABLES
-        ]
-        fewest[end] = min(counts, default=0)
-    return fewest[-1]
 
 
 def is_pinyin(word: str) -> bool:

@@ -3,7 +3,8 @@
 import re
 import string
 
-from memd.redact import login_codes, randomness, secret_candidates, secret_values
+from memd.redact import randomness, secret_candidates, secret_values
+from memd.redact.code_numbers import means_other_pin
 from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, in_lower_case, stem
 from memd.redact.secret_values import Strength
 from memd.redact.secret_words import SECRET_WORDS, CodeWord, either
@@ -407,7 +408,7 @@ def _code_abroad(label: CodeWord) -> Find:
             return None
         match = _CODE_BEHIND.match(text, at + size if behind is None else behind.end())
         is_one = match is not None and _NO_CODE.search(text, at, match.start("secret")) is None
-        is_one = is_one and not login_codes.means_other_pin(text, at)
+        is_one = is_one and not means_other_pin(text, at)
         return match.span("secret") if match is not None and is_one else None
 
     return find

@@ -2,7 +2,8 @@
 
 import re
 
-from memd.redact import secret_candidates, secret_values, typed_codes
+from memd.redact import secret_candidates, secret_values
+from memd.redact.code_numbers import is_counted
 from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_end, line_start, matching
 from memd.redact.secret_words import SECRET_WORDS, either
 
@@ -44,7 +45,7 @@ def _sent(text: str, at: int) -> Span | None:
     if match is None or _ENDS_SENT.match(text, match.end()) is None:
         return None
     said = match["secret"]
-    if said.endswith("00") or secret_candidates.is_year(said) or typed_codes.is_counted(said):
+    if said.endswith("00") or secret_candidates.is_year(said) or is_counted(said):
         return None
     # Amounts have fewer digits, too.
     types = _TYPE_IT if len(said) >= 6 else _TYPE_ENGLISH

@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from memd.redact.bip39 import words_of
 from memd.redact.randomness import (
     MOST_JUDGED,
     NAME,
@@ -18,7 +19,6 @@ from memd.redact.randomness import (
     mixes,
 )
 from memd.redact.secret_words import SECRET_WORDS, either
-from memd.redact.wallets import words_of
 
 LATIN = "A-Za-zÀ-ÖØ-öø-ɏ"
 """Latin letters, with and without accents, for a class of a regular expression."""

@@ -15,7 +15,8 @@ from itertools import chain, islice
 
 import msgspec
 
-from memd.redact import login_codes, secret_candidates
+from memd.redact import secret_candidates
+from memd.redact.code_numbers import means_other_pin
 from memd.redact.rule import LEAD_IN, Covered, Rule, Span, Walk, in_lower_case, stem
 from memd.redact.secret_candidates import SecretCandidate
 from memd.redact.secret_words import SECRET_WORDS, either
@@ -638,7 +639,7 @@ def _may_be_code(value: SecretCandidate, cue: _Cue, between: str, *, told: int) 
         or "_" in between
     ):
         return False
-    if login_codes.means_other_pin(between, 0):
+    if means_other_pin(between, 0):
         return False
     if _OF_ERRORS.search(between, cue.size) or (told < _TOLD and secret_candidates.is_year(plain)):
         return False

@@ -6,6 +6,7 @@ Such a row is rare in a text, and a word for a code or for what it opens in the 
 import re
 from itertools import pairwise
 
+from memd.redact.code_numbers import is_counted
 from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_end, line_start
 from memd.redact.secret_words import SECRET_WORDS, either, without_longer
 
@@ -74,12 +75,6 @@ def _digits_apart(text: str, at: int) -> Span | None:
     if len(DIGIT.findall(match["secret"])) == 3 and _HAS_WHEELS.match(text, at) is None:
         return None
     return match.span("secret") if _in_line(text, _ANY_CUE, *match.span("secret")) else None
-
-
-def is_counted(said: str) -> bool:
-    """Return whether digits have the same distance from each to the next: a series, or one digit over and over."""
-    digits = list(map(int, re.findall("[0-9]+" if re.search("[0-9]{2}[ -]", said) else "[0-9]", said)))
-    return len(digits) > 2 and len({after - before for before, after in pairwise(digits)}) == 1
 
 
 # --- digits as words: "six zero double two", "star four four one nine hash"

@@ -6,7 +6,7 @@ People make passwords of both. Words of other languages may look alike, so neith
 import re
 
 from memd.redact import randomness
-from memd.redact.pinyin_passwords import CHINESE_SOUNDS, fewest_syllables
+from memd.redact.chinese_syllables import CHINESE_SOUNDS, fewest_syllables
 
 _LEAST_SYLLABLES, _LEAST_PARTS = 2, 3  # with a digit or a symbol, and of parts alone
 _LETTERS_OF_SYLLABLE = 2.3  # on average; of separate ones two

@@ -5,11 +5,11 @@ import binascii
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import groupby
 
+from memd.redact.bip39 import languages, numbers_of, words_of
 from memd.redact.rule import Covered, Rule, Span, matching, sought, within_reach
 
 _LABEL = re.compile(
@@ -41,27 +41,6 @@ _ENGLISH_RUN = re.compile(rf"(?<![^\W\d_]){_ENGLISH_WORD}(?:{_BETWEEN}{_ENGLISH_
 _HAN_WORDS = re.compile(r"(?:[一-鿿][ 　、，,]{1,2}){11,23}[一-鿿](?![一-鿿])")
 
 
-@cache
-def _numbers_of(language: str) -> Mapping[str, int]:
-    """Return the BIP-39 list of a language, each word with its place in it; loaded when first needed."""
-    from mnemonic import Mnemonic  # noqa: PLC0415 - 60 ms, which few texts need
-
-    return {word: number for number, word in enumerate(Mnemonic(language).wordlist)}
-
-
-@cache
-def words_of(language: str) -> frozenset[str]:
-    """Return the BIP-39 list of a language; loaded when first needed."""
-    return frozenset(_numbers_of(language))
-
-
-@cache
-def _languages() -> tuple[str, ...]:
-    from mnemonic import Mnemonic  # noqa: PLC0415 - as above
-
-    return ("english", *sorted({*Mnemonic.list_languages()} - {"english"}))
-
-
 def _is_valid(numbers: Sequence[int]) -> bool:
     """Return whether a phrase of words with these places in their list ends with its checksum (BIP-39)."""
     bits = 0
@@ -90,7 +69,7 @@ def _phrases(text: str, places: Sequence[int], _: Covered) -> Iterator[Span]:
         for found in (_RUN if is_labelled else _ENGLISH_RUN).finditer(text, start, end):
             last = bisect_right(labelled, found.start()) - 1
             is_called = last >= 0 and labelled[last] + _WORDS_CHARS >= found.start()
-            yield from _checked(text, found.span(), _languages() if is_called else ("english",))
+            yield from _checked(text, found.span(), languages() if is_called else ("english",))
 
 
 def _behind_label(text: str, label: re.Match[str]) -> Span | None:
@@ -153,7 +132,7 @@ def _plain(word: re.Match[str]) -> str:
 
 def _valid_part(run: Sequence[re.Match[str]], language: str) -> Span | None:
     """Return the longest valid phrase among consecutive words."""
-    known = _numbers_of(language)
+    known = numbers_of(language)
     numbers = [known[_plain(word)] for word in run]
     for count in _COUNTS:
         for first in range(len(run) - count + 1):

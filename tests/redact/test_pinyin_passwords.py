@@ -2,7 +2,8 @@
 
 import pytest
 
-from memd.redact.pinyin_passwords import fewest_syllables, is_pinyin
+from memd.redact.chinese_syllables import fewest_syllables
+from memd.redact.pinyin_passwords import is_pinyin
 
 
 @pytest.mark.parametrize(
