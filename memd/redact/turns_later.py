@@ -23,7 +23,6 @@ _LATER = re.compile(
 # Of a line in lower case.
 _ASKS = re.compile(rf"[?？؟]|{either(SECRET_WORDS.context.asks)}|remember|save|remind|记|merk|запомни")
 _SPEAKER_FIRST = re.compile(_SPEAKER)
-_CHARS_OF_ASKING = 100  # before and behind the label, in its line
 _IS_CODE = re.compile(
     rf"(?:{either((*_WORDS.codes, *_WORDS.asked))})|{either(SECRET_WORDS.below.in_chinese)}", re.IGNORECASE
 )
@@ -33,12 +32,12 @@ _SETTLED = re.compile(r"[0-9]{3}|\b(?:port|version|polic|long|digits)\b|位", re
 def _later(text: str, at: int) -> Span | None:
     if text[at - 1 : at].isascii() and text[at - 1 : at].isalnum() and text[at].isascii():
         return None
-    end = text.find("\n", at, at + _CHARS_OF_ASKING)
+    end = text.find("\n", at, at + 100)
     # Most lines with a label ask for nothing.
     if (
         end < 0
         or _SPEAKER_FIRST.match(text, end + 1) is None
-        or _ASKS.search(in_lower_case(text[line_start(text, at, _CHARS_OF_ASKING) : end])) is None
+        or _ASKS.search(in_lower_case(text[line_start(text, at, 100) : end])) is None
     ):
         return None
     match = _LATER.match(text, at)

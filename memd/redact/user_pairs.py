@@ -77,14 +77,11 @@ _ALONE = re.compile(rf"(?:{either(_ALONE_USERS)})[ ]/[ ](?P<secret>[!-~]{{6,40}}
 _BULLET = re.compile(
     r"(?:\A|\n)[ \t>*•-]{0,6}(?:(?:[\w-]{1,24}[ \t]{1,12})?(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5})?[ \t]{1,12}(?:[-–:][ ])?)?\Z"
 )
-_CHARS_OF_BULLET = 80
 
 
 def _alone(text: str, at: int) -> Span | None:
     match = (
-        _ALONE.match(text, at)
-        if _BULLET.search(text[line_start(text, at, _CHARS_OF_BULLET) : at]) is not None
-        else None
+        _ALONE.match(text, at) if _BULLET.search(text[line_start(text, at, 80) : at]) is not None else None
     )
     if match is None or secret_candidates.password(match["secret"], 0) is None or "/" in match["secret"]:
         return None
