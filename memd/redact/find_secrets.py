@@ -5,15 +5,9 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 
-from memd.redact import (
-    crowds,
-    password_columns,
-    private_keys,
-    secret_lists,
-    secrets_in_context,
-    token_formats,
-    vendor_keys,
-)
+from memd.redact import parts_full_of_secrets
+from memd.redact.keys import private_keys, token_formats, vendor_keys
+from memd.redact.places import lists, scored_context, tables
 from memd.redact.rule import (
     DIGIT,
     EDGE,
@@ -45,7 +39,7 @@ REACH = 768
 find the same again. Some rules find values of up to 16,384 characters; the first search, which is everywhere, finds those."""
 # So many places of an anchor of tokens in a text make it worthwhile to compile one pattern for all of its rules.
 _CROWD = 8
-_LIST_NAMES = frozenset(secret_lists.ANCHORS)
+_LIST_NAMES = frozenset(lists.ANCHORS)
 _LOW_MARK = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 # A label, an assignment, and the mark of a redacted value.
 _VALUE_GONE = re.compile(
@@ -98,15 +92,15 @@ def _full_of_secrets(
         standing: The offsets of each anchor in it.
         allowed: What is not secret; a part that has some of it is not yielded.
     """
-    for start, end in crowds.parts_full_of_labels(standing.values(), len(text)):
-        last = end - crowds.KEPT_CHARS
+    for start, end in parts_full_of_secrets.parts_full_of_labels(standing.values(), len(text)):
+        last = end - parts_full_of_secrets.KEPT_CHARS
         samples = [
-            without_overlaps(list(secrets_in(text[begin : begin + crowds.SAMPLE_CHARS])))
-            for begin in (start, last - crowds.SAMPLE_CHARS)
+            without_overlaps(list(secrets_in(text[begin : begin + parts_full_of_secrets.SAMPLE_CHARS])))
+            for begin in (start, last - parts_full_of_secrets.SAMPLE_CHARS)
         ]
-        if all(crowds.is_full_of_secrets([find.start for find in finds]) for finds in samples) and not any(
-            text.find(one, start, end) >= 0 for one in allowed
-        ):
+        if all(
+            parts_full_of_secrets.is_full_of_secrets([find.start for find in finds]) for finds in samples
+        ) and not any(text.find(one, start, end) >= 0 for one in allowed):
             first = samples[0][0]
             yield SecretSpan(start + first.start, last, first.kind, first.rank)
 
@@ -189,15 +183,15 @@ def _walked(
         if inside and rule.walk is not None:
             for start, end in rule.walk(text, inside, known):
                 yield SecretSpan(start, end, rule.kind, rank)
-    for start, end in secrets_in_context.signed(text, near, known):
+    for start, end in scored_context.signed(text, near, known):
         yield SecretSpan(start, end, "password", RANK_OF_SIGNED)
 
 
 def _named_before(text: str, headings: list[int], names: list[int]) -> Iterator[SecretSpan]:
     """Yield the cells of tables and the items of lists whose heading or name is a word for secrets."""
-    for start, end in password_columns.spans(text, headings):
-        yield SecretSpan(start, end, password_columns.KIND, NO_RULE)
-    for (start, end), kind in secret_lists.spans(text, names):
+    for start, end in tables.spans(text, headings):
+        yield SecretSpan(start, end, tables.KIND, NO_RULE)
+    for (start, end), kind in lists.spans(text, names):
         yield SecretSpan(start, end, kind, NO_RULE)
 
 

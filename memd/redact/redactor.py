@@ -10,7 +10,7 @@ import msgspec
 
 from memd.config.check_redaction import require_faultless
 from memd.config.settings import Redact
-from memd.redact import personal_numbers, prose_english
+from memd.redact import personal_numbers
 from memd.redact.find_secrets import REACH, secrets_in, secrets_near, without_overlaps
 from memd.redact.normalise import (
     REPEATS_KEPT,
@@ -21,6 +21,7 @@ from memd.redact.normalise import (
     folded,
     without_repeats,
 )
+from memd.redact.passwords import sentences_english
 from memd.redact.rule import Runs, SecretSpan, Span, runs_of
 from memd.redact.rule_set import NO_RULE
 from memd.redact.user_rules import custom
@@ -67,7 +68,7 @@ class Redactor:
             text: Of any length, with line feeds as line ends.
             asked: The turn directly before it, redacted or not: the text may be a password in answer to it.
         """
-        answer = prose_english.answer(asked, text) if asked else None
+        answer = sentences_english.answer(asked, text) if asked else None
         if answer is not None and text[slice(*answer)] not in self._allowed:
             text, _ = _replaced(text, [SecretSpan(*answer, "password", NO_RULE)])
             return Redacted(text, {"password": 1})

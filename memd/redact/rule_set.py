@@ -4,51 +4,52 @@ from collections.abc import Mapping
 
 import msgspec
 
-from memd.redact import (
-    answers,
-    assignments,
+from memd.redact.codes import (
     authenticator_seeds,
     codes_in_use,
-    codes_in_words,
-    command_line,
-    corrections,
-    described_passwords,
-    given_to_programs,
-    headers,
-    keys_east_asian,
-    keys_in_sentences,
-    line_below,
+    digits_in_words,
     lock_codes_by_form,
     lock_codes_english,
     lock_codes_other_languages,
     login_codes,
-    logins,
-    made_up_passwords,
-    passphrases,
-    password_columns,
-    pinyin_passwords,
-    plain_passwords,
-    printed_keys,
-    private_keys,
-    program_settings,
-    prose_english,
-    prose_other_languages,
     received_codes,
     recovery_codes,
-    secret_links,
-    secret_lists,
-    secrets_in_context,
-    token_formats,
-    tool_output,
-    turns_later,
     typed_codes,
-    urls,
-    user_pairs,
+)
+from memd.redact.keys import (
+    keys_in_sentences,
+    keys_in_sentences_east_asian,
+    printed_keys,
+    private_keys,
+    token_formats,
     wallets,
+)
+from memd.redact.keys.token_formats import TOKEN_FORMATS, TokenFormat
+from memd.redact.passwords import (
+    beside_a_remark,
+    described,
+    logins,
+    passphrases,
+    pinyin,
+    plain_words,
+    security_answers,
+    sentences_english,
+    sentences_other_languages,
+    user_and_password,
     words_that_open,
 )
+from memd.redact.places import corrections, line_below, lists, scored_context, tables, turns_later
+from memd.redact.programs import (
+    assignments,
+    command_line,
+    headers,
+    links_that_let_in,
+    other_inputs,
+    settings_and_cookies,
+    tool_output,
+    urls,
+)
 from memd.redact.rule import AnchorIndex, Rule, SecretSpan
-from memd.redact.token_formats import TOKEN_FORMATS, TokenFormat
 
 
 def _reason_of_form(row: TokenFormat) -> str:
@@ -65,7 +66,7 @@ _RULES_AND_REASONS: tuple[tuple[tuple[Rule, ...], str], ...] = (
     (urls.RULES, "credentials in a URL"),
     (wallets.RULES, "words or keys of a wallet"),
     (assignments.RULES, "the value of a key that says what it holds"),
-    (prose_english.RULES, "a sentence that tells it"),
+    (sentences_english.RULES, "a sentence that tells it"),
     (
         (
             *login_codes.RULES,
@@ -79,11 +80,11 @@ _RULES_AND_REASONS: tuple[tuple[tuple[Rule, ...], str], ...] = (
         "a code behind what it opens or confirms",
     ),
     (logins.RULES, "a password where a text speaks of logging in"),
-    (prose_other_languages.RULES, "a sentence that tells it"),
-    (plain_passwords.RULES, "a word in quotes or at the end of a line behind a label"),
-    (pinyin_passwords.RULES, "Chinese in Latin letters behind a label"),
-    (user_pairs.RULES, "a password beside a user"),
-    (answers.RULES, "the answer to a security question"),
+    (sentences_other_languages.RULES, "a sentence that tells it"),
+    (plain_words.RULES, "a word in quotes or at the end of a line behind a label"),
+    (pinyin.RULES, "Chinese in Latin letters behind a label"),
+    (user_and_password.RULES, "a password beside a user"),
+    (security_answers.RULES, "the answer to a security question"),
     (lock_codes_other_languages.RULES, "a code behind what it opens"),
     (
         lock_codes_by_form.RULES,
@@ -92,7 +93,7 @@ _RULES_AND_REASONS: tuple[tuple[tuple[Rule, ...], str], ...] = (
     (received_codes.RULES, "a code that came by message, by post or with a device"),
     (typed_codes.RULES, "a code as it is typed, drawn or turned, beside what it opens"),
     (passphrases.RULES, "words as a passphrase has them, behind a label"),
-    (codes_in_words.RULES, "a code in words, behind a word for codes"),
+    (digits_in_words.RULES, "a code in words, behind a word for codes"),
     (
         recovery_codes.SINGLE_CODES,
         "a code that opens an account when everything else is lost, behind its name",
@@ -101,16 +102,16 @@ _RULES_AND_REASONS: tuple[tuple[tuple[Rule, ...], str], ...] = (
     (turns_later.RULES, "a turn that says nothing else, after one that asked for it"),
     (corrections.RULES, "a correction of a secret right before it"),
     (command_line.RULES, "an argument of a command that is a password or a token"),
-    (given_to_programs.RULES, "what a program is given in a place for a secret"),
+    (other_inputs.RULES, "what a program is given in a place for a secret"),
     (tool_output.RULES, "a place that a tool, a device or an export has for a secret"),
-    (program_settings.RULES, "a place that a setting, a program or a cookie has for a secret"),
-    (secret_links.RULES, "a link that lets in whoever has it"),
-    ((*keys_in_sentences.RULES, *keys_east_asian.RULES), "a key that its sentence tells"),
+    (settings_and_cookies.RULES, "a place that a setting, a program or a cookie has for a secret"),
+    (links_that_let_in.RULES, "a link that lets in whoever has it"),
+    ((*keys_in_sentences.RULES, *keys_in_sentences_east_asian.RULES), "a key that its sentence tells"),
     (codes_in_use.RULES, "a code or a key where it is used"),
     (words_that_open.RULES, "words behind what they open, or beside a user"),
-    (described_passwords.RULES, "a word behind what it is made of, how it is spelled, or a question"),
-    (secrets_in_context.RULES, "a value that the words around it tell"),
-    (made_up_passwords.RULES, "words put together as in a password, beside a remark on one"),
+    (described.RULES, "a word behind what it is made of, how it is spelled, or a question"),
+    (scored_context.RULES, "a value that the words around it tell"),
+    (beside_a_remark.RULES, "words put together as in a password, beside a remark on one"),
 )
 RULES = tuple(rule for rules, _ in _RULES_AND_REASONS for rule in rules)
 """All built-in rules. The rank of a rule is its index."""
@@ -126,7 +127,7 @@ def explained(find: SecretSpan) -> tuple[str, str]:
         return name, _REASONS[name]
     if find.rank > NO_RULE:
         return find.kind, "a rule in redact.extra"
-    if find.kind == password_columns.KIND:
+    if find.kind == tables.KIND:
         return "table-or-list", "a cell of a column, or an item of a list, that is named like a secret"
     if find.kind == "private-key":
         return "private-key-middle", "lines of base64 and nothing else, as keys have them"
@@ -195,7 +196,7 @@ def _rules_anywhere(anchor: str, rules: Ranked, *, has_digits: bool) -> RulesAny
         tuple((rank, rule) for rank, rule in tried if not rule.skips_prose),
         tuple((rank, rule) for rank, rule in tried if rule.skips_prose),
         rules[0][0] < len(private_keys.RULES),
-        anchor in password_columns.ANCHORS,
+        anchor in tables.ANCHORS,
         not any(rule.skips_prose for _, rule in rules),
     )
 
@@ -233,7 +234,7 @@ WALKS_AT: Mapping[str, tuple[int, ...]] = _walks_at(has_digits=True)
 """By anchor: the ranks of those rules."""
 WALKS_WITHOUT_DIGITS: Mapping[str, tuple[int, ...]] = _walks_at(has_digits=False)
 """The same for texts without a digit."""
-ANCHORS = AnchorIndex(dict.fromkeys((*RULES_ANYWHERE, *WALKS_AT, *secret_lists.ANCHORS)))
+ANCHORS = AnchorIndex(dict.fromkeys((*RULES_ANYWHERE, *WALKS_AT, *lists.ANCHORS)))
 """Finds the anchors of all rules that are not of tokens, and the names of lists."""
-RANK_OF_SIGNED = RULES.index(secrets_in_context.RULES[0])
-"""The rank of passwords that ``secrets_in_context.signed`` finds without an anchor."""
+RANK_OF_SIGNED = RULES.index(scored_context.RULES[0])
+"""The rank of passwords that ``scored_context.signed`` finds without an anchor."""

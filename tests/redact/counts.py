@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from memd.config.settings import Redact
-from memd.redact.randomness import is_random, is_scrambled
+from memd.redact.keys.token_formats import TOKEN_FORMATS
 from memd.redact.redactor import Redactor
-from memd.redact.token_formats import TOKEN_FORMATS
+from memd.redact.values.randomness import is_random, is_scrambled
 from tests.redact.shapes import drawn
 from tests.redact.surroundings import SURROUNDINGS
 

@@ -157,7 +157,7 @@ def test_codes_of_one_form_go_wherever_their_label_stands(text: str, codes: str)
 
 def test_a_long_series_of_codes_goes_up_to_a_bound() -> None:
     """More than anybody has; what follows stands apart."""
-    most = shipped("memd.redact.recovery_codes._MOST_CODES")
+    most = shipped("memd.redact.codes.recovery_codes._MOST_CODES")
     codes = [f"a{number:03}x-b{number:03}y" for number in range(most + 1)]
     redacted = _REDACTOR.redact(f"recovery codes, all of them: {' '.join(codes)}").text
     assert codes[-2] not in redacted

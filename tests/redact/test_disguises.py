@@ -12,8 +12,8 @@ from collections.abc import Callable
 import pytest
 
 from memd.config.settings import Redact
+from memd.redact.keys.token_formats import TokenFormat
 from memd.redact.redactor import Redactor
-from memd.redact.token_formats import TokenFormat
 from tests.bounds import shipped
 from tests.redact import innocent
 from tests.redact.chance import shaped
@@ -95,7 +95,7 @@ _BREAKS = ("\n", "=\n", "=\r\n", "\r\n", "\n> ", "\n    ", "**", "`", " |\n| ", 
 @pytest.mark.parametrize("gap", _BREAKS)
 def test_a_broken_token_goes(gap: str) -> None:
     """Wherever it is broken behind its first signs; what stands around it stays, and the lines keep their number."""
-    more = shipped("memd.redact.token_formats._LEAST_MORE")
+    more = shipped("memd.redact.keys.token_formats._LEAST_MORE")
     for token, last in (
         ("ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8", more),
         ("squ_" + "0a1b2c3d4e5f60789f8e" * 2, 6),
@@ -128,7 +128,7 @@ def test_words_on_the_line_below_complete_no_token(text: str) -> None:
 @pytest.mark.parametrize("more", [0, 1])
 def test_a_token_may_have_so_many_parts(more: int) -> None:
     """Of what is broken more often, its parts are too short to tell."""
-    most = shipped("memd.redact.token_formats._MOST_PARTS") + more
+    most = shipped("memd.redact.keys.token_formats._MOST_PARTS") + more
     rest = "0a1b2c3d4e5f6a7b8c9d" * 2
     cuts = [len(rest) * number // most for number in range(most + 1)]
     text = "squ_" + "**".join(rest[first:last] for first, last in itertools.pairwise(cuts))
@@ -138,7 +138,7 @@ def test_a_token_may_have_so_many_parts(more: int) -> None:
 @pytest.mark.parametrize("short", [0, 1])
 def test_only_a_long_part_is_added_to_what_is_a_token_without_it(short: int) -> None:
     """A short one may be the first word of the next line."""
-    part = ("a1B2c" * 8)[: shipped("memd.redact.token_formats._LEAST_MORE") - short]
+    part = ("a1B2c" * 8)[: shipped("memd.redact.keys.token_formats._LEAST_MORE") - short]
     redacted = _REDACTOR.redact(f"sk-ant-api03-{'x1Y2z' * 8}\n{part}").text
     assert (part in redacted) is (short == 1)
 
@@ -146,5 +146,5 @@ def test_only_a_long_part_is_added_to_what_is_a_token_without_it(short: int) -> 
 @pytest.mark.parametrize("short", [0, 1])
 def test_an_anchor_has_so_many_signs_where_a_token_may_be_broken(short: int) -> None:
     """Words begin with shorter ones."""
-    anchor = "qqqqqqqq"[: shipped("memd.redact.token_formats._LEAST_ANCHOR") - short]
+    anchor = "qqqqqqqq"[: shipped("memd.redact.keys.token_formats._LEAST_ANCHOR") - short]
     assert TokenFormat("q", "Q", (anchor,), anchor + r"[a-z]{20}", "vendor").is_strict is (short == 0)

@@ -41,7 +41,7 @@ def test_other_corrections_stay(text: str) -> None:
 
 def test_a_correction_is_near_what_it_corrects() -> None:
     """As far as its line and the one before reach."""
-    reach = int(shipped("memd.redact.corrections._CHARS_OF_MARK"))
+    reach = int(shipped("memd.redact.places.corrections._CHARS_OF_MARK"))
     first = "现关密码 Kx7mango!22"
     assert _goes(f"{first}\n{'这' * 20}打错了 Kx7mango_22!", "Kx7mango_22!")
     assert not _goes(f"{first}\n{'这' * reach}打错了 fuzi77_x9", "fuzi77_x9")
@@ -49,7 +49,7 @@ def test_a_correction_is_near_what_it_corrects() -> None:
 
 def test_so_many_digits_or_symbols_are_read_out() -> None:
     """Letters alone may be a word."""
-    least = int(shipped("memd.redact.codes_in_words._LEAST_READ"))
+    least = int(shipped("memd.redact.codes.digits_in_words._LEAST_READ"))
     assert _goes(f"密码是大K小x大P{'三' * least}", f"大K小x大P{'三' * least}")
     text = f"密码是大K小x大P{'三' * (least - 1)}"
     assert _REDACTOR.redact(text).text == text
@@ -57,7 +57,7 @@ def test_so_many_digits_or_symbols_are_read_out() -> None:
 
 def test_a_phrase_without_quotes_has_so_many_characters() -> None:
     """A shorter word may be anything."""
-    least = int(shipped("memd.redact.answers._LEAST_OF_PHRASE"))
+    least = int(shipped("memd.redact.passwords.security_answers._LEAST_OF_PHRASE"))
     assert _goes("进群暗号:" + "蒜苗炒腊肉"[:least], "蒜苗炒腊肉"[:least])
     text = "进群暗号:" + "蒜苗炒腊肉"[: least - 1]
     assert _REDACTOR.redact(text).text == text
@@ -65,7 +65,7 @@ def test_a_phrase_without_quotes_has_so_many_characters() -> None:
 
 def test_what_says_that_a_key_is_none_stands_near_it() -> None:
     """The name of its kind is right before the word."""
-    reach = int(shipped("memd.redact.keys_east_asian._CHARS_BEFORE"))
+    reach = int(shipped("memd.redact.keys.keys_in_sentences_east_asian._CHARS_BEFORE"))
     value = "7Kx-Qm20-vLpZ9"
     assert not _goes(f"缓存{'里' * (reach - 2)}key 是 {value}", value)
     assert _goes(f"缓存{'里' * reach}key 是 {value}", value)
@@ -73,7 +73,7 @@ def test_what_says_that_a_key_is_none_stands_near_it() -> None:
 
 def test_who_asks_for_a_phrase_stands_near_it() -> None:
     """Games, drills and lessons have such words, too."""
-    reach = int(shipped("memd.redact.answers._CHARS_OF_ACCESS"))
+    reach = int(shipped("memd.redact.passwords.security_answers._CHARS_OF_ACCESS"))
     assert _goes(f"进群{'啊' * (reach - 2)}暗号:蒜苗炒腊肉", "蒜苗炒腊肉")
     for text in (
         f"进群{'啊' * (reach - 1)}暗号:蒜苗炒腊肉",

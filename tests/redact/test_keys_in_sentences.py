@@ -56,7 +56,9 @@ def _listed(values: list[int]) -> str:
 @pytest.mark.parametrize("more", [0, 1])
 def test_the_name_of_a_variable_is_read_up_to_a_length(more: int) -> None:
     """Longer than names are, it is no name."""
-    name = ("MANUFACTURER_" * 9)[: shipped("memd.redact.keys_in_sentences._CHARS_OF_NAME") + more - 1] + "X"
+    name = ("MANUFACTURER_" * 9)[
+        : shipped("memd.redact.keys.keys_in_sentences._CHARS_OF_NAME") + more - 1
+    ] + "X"
     said = f"set {name}_KEY to px-88d1f0c3a9b2 please"
     assert ("px-88d1f0c3a9b2" in _REDACTOR.redact(said).text) is bool(more)
 
@@ -73,7 +75,7 @@ def test_a_list_of_bytes_goes() -> None:
 
 def test_a_list_of_other_numbers_stays() -> None:
     """One in order, one of few numbers, one with larger numbers, and one of another length."""
-    least = shipped("memd.redact.keys_in_sentences._LEAST_DIFFERENT")
+    least = shipped("memd.redact.keys.keys_in_sentences._LEAST_DIFFERENT")
     drawn = Random(4).sample(range(256), 16)
     few = [value % (least - 1) + 7 for value in drawn]
     enough = [value % least + 7 for value in range(100, 116)]

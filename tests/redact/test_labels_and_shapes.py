@@ -3,7 +3,7 @@
 import pytest
 
 from memd.config.settings import Redact
-from memd.redact import secrets_in_context
+from memd.redact.places import scored_context
 from memd.redact.redactor import Redactor
 from memd.redact.rule import Covered
 from tests.bounds import shipped
@@ -127,8 +127,8 @@ def test_what_is_harmless_stays(text: str) -> None:
 @pytest.mark.parametrize("more", [0, 1])
 def test_so_many_signs_are_a_word(more: int) -> None:
     """What is longer is a token, a path or data: none of its parts is a password."""
-    word = ("kT4v9QpZ2mXw8RbL" * 9)[: shipped("memd.redact.secrets_in_context._LONGEST_WORD") + more]
+    word = ("kT4v9QpZ2mXw8RbL" * 9)[: shipped("memd.redact.places.scored_context._LONGEST_WORD") + more]
     text = f"log in with {word}\nit works"
-    walk = secrets_in_context.RULES[0].walk
+    walk = scored_context.RULES[0].walk
     assert walk is not None
     assert [text[slice(*span)] for span in walk(text, [0], Covered(()))] == ([] if more else [word])

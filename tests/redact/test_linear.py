@@ -15,15 +15,15 @@ from hypothesis import settings
 import memd.redact
 from memd.config.regex_safety import MANY, REPEATS, has_rival_repeats, ops, parser, parts
 from memd.config.settings import Redact
+from memd.redact.keys.token_formats import TOKEN_FORMATS, TokenFormat
 from memd.redact.redactor import Redactor
 from memd.redact.rule_set import RULES
-from memd.redact.token_formats import TOKEN_FORMATS, TokenFormat
 from tests.redact import hostile
 
 
 def _modules() -> Iterator[ModuleType]:
-    for module in pkgutil.iter_modules(memd.redact.__path__):
-        yield importlib.import_module(f"memd.redact.{module.name}")
+    for module in pkgutil.walk_packages(memd.redact.__path__, "memd.redact."):
+        yield importlib.import_module(module.name)
 
 
 def _patterns(value: object) -> Iterator[tuple[str, int]]:

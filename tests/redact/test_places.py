@@ -102,7 +102,7 @@ def test_the_corpus_has_many_forms() -> None:
 @pytest.mark.parametrize("more", [-1, 0, 1, 300])
 def test_a_value_of_a_header_goes_to_its_end(more: int) -> None:
     """However many signs it has beyond those that it is judged by."""
-    length = shipped("memd.redact.headers._MOST_JUDGED") + more
+    length = shipped("memd.redact.programs.headers._MOST_JUDGED") + more
     value = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=length))
     assert _REDACTOR.redact(f"authorization={value} end").text == "authorization=[REDACTED:authorization] end"
 
@@ -110,7 +110,7 @@ def test_a_value_of_a_header_goes_to_its_end(more: int) -> None:
 @pytest.mark.parametrize(("words", "is_one"), [(0.75, True), (1.5, False)])
 def test_a_value_of_a_header_is_judged_by_so_many_characters(words: float, *, is_one: bool) -> None:
     """What is no word within them tells it, and what stands behind them does not."""
-    judged = shipped("memd.redact.headers._MOST_JUDGED")
+    judged = shipped("memd.redact.programs.headers._MOST_JUDGED")
     drawn = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=2 * judged))
     value = ("the-quick-brown-fox-" * judged)[: int(words * judged)] + drawn
     assert ("[REDACTED:authorization]" in _REDACTOR.redact(f"authorization={value} end").text) is is_one

@@ -137,14 +137,16 @@ def test_a_sentence_about_such_a_line_stays(text: str) -> None:
 def test_the_first_line_below_a_damaged_one_is_long(short: int) -> None:
     """Or it is no line of a key."""
     text = "--BEGIN PRIVATE KEY--\n" + "aB1" * 20
-    text = text[: len("--BEGIN PRIVATE KEY--\n") + shipped("memd.redact.private_keys._LEAST_DRAWN") - short]
+    text = text[
+        : len("--BEGIN PRIVATE KEY--\n") + shipped("memd.redact.keys.private_keys._LEAST_DRAWN") - short
+    ]
     assert (_REDACTOR.redact(text).text == text) is bool(short)
 
 
 @pytest.mark.parametrize("short", [0, 1])
 def test_the_body_of_a_key_has_so_many_signs(short: int) -> None:
     """What is shorter is none."""
-    least = shipped("memd.redact.private_keys._LEAST_BODY") - short
+    least = shipped("memd.redact.keys.private_keys._LEAST_BODY") - short
     text = ("b3BlbnNzaC1rZXktdjE" + "Ab1" * least)[:least]
     assert (_REDACTOR.redact(f"see {text} now").text == f"see {text} now") is (short == 1)
 
@@ -152,7 +154,7 @@ def test_the_body_of_a_key_has_so_many_signs(short: int) -> None:
 @pytest.mark.parametrize("short", [0, 1])
 def test_a_line_below_the_first_one_is_of_the_key_if_it_is_long_enough(short: int) -> None:
     """Though other text stands behind it; shorter words are words."""
-    signs = "p" * (shipped("memd.redact.private_keys._LEAST") - short)
+    signs = "p" * (shipped("memd.redact.keys.private_keys._LEAST") - short)
     text = f"-----BEGIN PRIVATE KEY-----\n{signs} and so on"
     assert _REDACTOR.redact(text).text == (text if short else "[REDACTED:private-key]\n and so on")
 
@@ -176,7 +178,7 @@ def test_the_private_members_of_a_json_web_key_go() -> None:
 @pytest.mark.parametrize("far", [0, 1])
 def test_a_json_web_key_ends_near_its_kind(far: int) -> None:
     """So many signs behind it; what is longer is something else."""
-    most = shipped("memd.redact.private_keys._MOST_OF_OBJECT")
+    most = shipped("memd.redact.keys.private_keys._MOST_OF_OBJECT")
     drawn = "9GTk0SF09n2p-OkqYZz-sMK7OW2IYQkwtxOU0kj-kMY"
     head = f'"kty":"EC","d":"{drawn}","x5c":"'
     text = "{" + head + "." * (most - len(head) - len('"}') + far) + '"}'

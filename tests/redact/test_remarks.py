@@ -7,13 +7,13 @@ from memd.redact.redactor import Redactor
 from tests.bounds import shipped
 
 _REDACTOR = Redactor(Redact())
-_APART = int(shipped("memd.redact.typed_codes._CHARS_OF_APART"))
-_CODE_BEFORE = int(shipped("memd.redact.typed_codes._CHARS_BEFORE"))
-_CODE_BEHIND = int(shipped("memd.redact.typed_codes._CHARS_BEHIND"))
-_REMARK_BEFORE = int(shipped("memd.redact.made_up_passwords._CHARS_BEFORE"))
-_REMARK_BEHIND = int(shipped("memd.redact.made_up_passwords._CHARS_BEHIND"))
-_MADE_OF = int(shipped("memd.redact.described_passwords._CHARS_OF_LINE"))
-_MISSED = int(shipped("memd.redact.given_to_programs._CHARS_OF_MISSED"))
+_APART = int(shipped("memd.redact.codes.typed_codes._CHARS_OF_APART"))
+_CODE_BEFORE = int(shipped("memd.redact.codes.typed_codes._CHARS_BEFORE"))
+_CODE_BEHIND = int(shipped("memd.redact.codes.typed_codes._CHARS_BEHIND"))
+_REMARK_BEFORE = int(shipped("memd.redact.passwords.beside_a_remark._CHARS_BEFORE"))
+_REMARK_BEHIND = int(shipped("memd.redact.passwords.beside_a_remark._CHARS_BEHIND"))
+_MADE_OF = int(shipped("memd.redact.passwords.described._CHARS_OF_LINE"))
+_MISSED = int(shipped("memd.redact.programs.other_inputs._CHARS_OF_MISSED"))
 
 
 def _filled(chars: int) -> str:

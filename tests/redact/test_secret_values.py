@@ -6,9 +6,9 @@ import string
 import pytest
 
 from memd.config.settings import Redact
-from memd.redact.randomness import alternates, is_jumble, is_scrambled
 from memd.redact.redactor import Redactor
-from memd.redact.secret_values import SecretValue, is_generated, is_reference, is_secret
+from memd.redact.values.randomness import alternates, is_jumble, is_scrambled
+from memd.redact.values.secret_values import SecretValue, is_generated, is_reference, is_secret
 from tests.bounds import shipped
 
 
@@ -33,14 +33,14 @@ def test_chance_makes_a_jumble() -> None:
 
 def test_of_few_letters_none_look_like_chance() -> None:
     """From so many on a text is told from words."""
-    least = shipped("memd.redact.randomness._LEAST_LETTERS")
+    least = shipped("memd.redact.values.randomness._LEAST_LETTERS")
     assert [is_jumble("qzxvkjwqzxvkjw"[:count]) for count in (least - 1, least)] == [False, True]
 
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_so_many_signs_of_a_value_tell_whether_it_is_secret(more: int) -> None:
     """The digit of a token, among them or behind them."""
-    text = "a" * (shipped("memd.redact.randomness.MOST_JUDGED") - 1 + more) + "1"
+    text = "a" * (shipped("memd.redact.values.randomness.MOST_JUDGED") - 1 + more) + "1"
     value = SecretValue(0, len(text), text, True, "")
     assert is_secret(value, "token", shouts=False, spoken=False) is (more == 0)
 
@@ -59,7 +59,7 @@ def test_letters_and_digits_drawn_by_chance_are_scrambled() -> None:
         "2026-11-23T10-11-12Z-backup-Final",
     ):
         assert not is_scrambled(name), name
-    least = shipped("memd.redact.randomness._LEAST_SCRAMBLED")
+    least = shipped("memd.redact.values.randomness._LEAST_SCRAMBLED")
     assert is_scrambled("aB3dE9xQkM5zT7vW"[:least])
     assert not is_scrambled("aB3dE9xQkM5zT7vW"[: least - 1])
 
@@ -105,5 +105,5 @@ def test_a_call_that_takes_an_object_is_no_password() -> None:
 @pytest.mark.parametrize("fewer", [0, 1])
 def test_so_many_letters_and_digits_alternate(fewer: int) -> None:
     """Fewer may be the name of a model or a room."""
-    said = "k7TqX2mP"[: shipped("memd.redact.randomness._LEAST_ALTERNATING") - fewer]
+    said = "k7TqX2mP"[: shipped("memd.redact.values.randomness._LEAST_ALTERNATING") - fewer]
     assert alternates(said) is not bool(fewer)

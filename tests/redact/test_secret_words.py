@@ -9,7 +9,7 @@ import pytest
 
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
-from memd.redact.secret_words import SECRET_WORDS, either
+from memd.redact.words.secret_words import SECRET_WORDS, either
 from tests.redact.chance import ALNUM, plain, some
 from tests.table import table
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import settings
 
 from memd.config.settings import Redact
-from memd.redact.randomness import is_random, is_scrambled
+from memd.redact.keys.token_formats import TOKEN_FORMATS, TokenFormat, where_one_begins
+from memd.redact.keys.vendor_keys import VendorForm, vendor_forms
 from memd.redact.redactor import Redactor
-from memd.redact.token_formats import TOKEN_FORMATS, TokenFormat, where_one_begins
-from memd.redact.vendor_keys import VendorForm, vendor_forms
+from memd.redact.values.randomness import is_random, is_scrambled
 from tests.bounds import shipped
 from tests.redact.shapes import drawn
 from tests.redact.surroundings import SURROUNDINGS
@@ -224,8 +224,8 @@ def test_what_is_like_a_key_stays_beside_its_vendor(part: int) -> None:
 def test_the_vendor_of_a_key_stands_near_it() -> None:
     """So many signs before it at most, or behind it; written as one word or as several."""
     key = "3f9a1c77b2caa2109e4d80bc3f1d6e75"
-    before = shipped("memd.redact.vendor_keys._BESIDE_CHARS")
-    behind = shipped("memd.redact.vendor_keys._BEHIND_CHARS")
+    before = shipped("memd.redact.keys.vendor_keys._BESIDE_CHARS")
+    behind = shipped("memd.redact.keys.vendor_keys._BEHIND_CHARS")
     for far in (0, 1):
         text = f"datadog{'-' * (before + far - len('datadog key for '))} key for {key}"
         assert (key in _REDACTOR.redact(text).text) is bool(far)
@@ -268,7 +268,7 @@ def test_what_begins_a_token_is_told_by_one_pattern_for_all_formats(gap: str) ->
 @pytest.mark.parametrize("more", [-1, 0, 1, 900])
 def test_a_token_goes_as_a_whole_however_long(more: int) -> None:
     """Though no more than its first signs are read to know it, where letters stand before it."""
-    size = shipped("memd.redact.token_formats._MOST_READ") + more
+    size = shipped("memd.redact.keys.token_formats._MOST_READ") + more
     token = "sk-ant-api03-" + "".join(
         random.Random(more).choices(string.ascii_letters + string.digits, k=size - 13)
     )
@@ -280,7 +280,7 @@ def test_a_token_goes_as_a_whole_however_long(more: int) -> None:
 def test_what_a_token_ends_with_is_looked_for_in_so_many_signs(more: int) -> None:
     """Else one without an end would be read as a whole at each place where one may begin."""
     row = TokenFormat("abc-key", "ABC", ("abc_",), r"abc_[a-z]++-", "vendor")
-    many = shipped("memd.redact.token_formats._MOST_READ") - 5 + more
+    many = shipped("memd.redact.keys.token_formats._MOST_READ") - 5 + more
     text = "abc_" + ("xy" * many)[:many] + "-"
     assert row.find(text, 0) == (None if more else (0, len(text)))
 
@@ -289,7 +289,7 @@ def test_what_a_token_ends_with_is_looked_for_in_so_many_signs(more: int) -> Non
 def test_so_many_signs_tell_whether_a_token_is_random(more: int) -> None:
     """What stands behind them is not looked at."""
     row = TokenFormat("abc-key", "ABC", ("abc_",), r"abc_[a-z0-9]{4,}+", "vendor", entropy=0.1)
-    many = shipped("memd.redact.token_formats._MOST_JUDGED") - 5 + more
+    many = shipped("memd.redact.keys.token_formats._MOST_JUDGED") - 5 + more
     text = "abc_" + ("xy" * many)[:many] + "1y"
     assert row.find(text, 0) == (None if more else (0, len(text)))
 
@@ -355,7 +355,7 @@ def test_what_is_beside_a_word_for_a_key_and_none_stays(text: str) -> None:
 
 def test_so_many_signs_of_a_variable_tell_a_key() -> None:
     """Of one whose name says nothing."""
-    least = shipped("memd.redact.vendor_keys._LEAST_OF_VARIABLE")
+    least = shipped("memd.redact.keys.vendor_keys._LEAST_OF_VARIABLE")
     value = "Kp4Qx7Rm2Sn5Tb8Vw3YzLq9W"
     assert _REDACTOR.redact(f"EPPO={value[:least]}").text == "EPPO=[REDACTED:key]"
     assert _REDACTOR.redact(f"EPPO={value[: least - 1]}").text == f"EPPO={value[: least - 1]}"

@@ -92,19 +92,19 @@ def test_keys_as_numbers_and_in_a_list_go() -> None:
 def test_words_and_keys_stand_near_what_speaks_of_them(far: int) -> None:
     """So many signs behind it, or around it; what is further away is of something else."""
     said = " ".join(_words("english", 128, seed=1))
-    gap = "." * (shipped("memd.redact.wallets._WORDS_CHARS") - len("ledger") - len(said) + far)
+    gap = "." * (shipped("memd.redact.keys.wallets._WORDS_CHARS") - len("ledger") - len(said) + far)
     assert (said in _REDACTOR.redact(f"ledger{gap}{said}").text) is bool(far)
     seed = _stellar(0x90)
-    gap = "." * (shipped("memd.redact.wallets._STELLAR_CHARS") - len("stellar") - len(seed) + far)
+    gap = "." * (shipped("memd.redact.keys.wallets._STELLAR_CHARS") - len("stellar") - len(seed) + far)
     assert (seed in _REDACTOR.redact(f"stellar{gap}{seed}").text) is bool(far)
     drawn = ",".join(str(byte) for byte in Random(2).randbytes(64))
-    gap = "." * (shipped("memd.redact.wallets._BYTES_CHARS") - len("solana") + far)
+    gap = "." * (shipped("memd.redact.keys.wallets._BYTES_CHARS") - len("solana") + far)
     assert (drawn in _REDACTOR.redact(f"solana{gap}[{drawn}]").text) is bool(far)
 
 
 def test_a_numbered_list_of_words_of_wallets_goes_without_a_label() -> None:
     """Each on a line or not; of other words it stays, and so does what stands around it."""
-    most = int(shipped("memd.redact.wallets._CHARS_OF_LIST"))
+    most = int(shipped("memd.redact.keys.wallets._CHARS_OF_LIST"))
     words = [
         "orbit",
         "walnut",

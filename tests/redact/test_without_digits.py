@@ -10,10 +10,10 @@ import pytest
 from memd.config.regex_safety import ops, parser
 from memd.config.settings import Redact
 from memd.redact import find_secrets
+from memd.redact.places.scored_context import value_in
 from memd.redact.redactor import Redactor
 from memd.redact.rule import DIGIT
 from memd.redact.rule_set import RULES, RULES_ANYWHERE, RULES_WITHOUT_DIGITS, WALKS_AT
-from memd.redact.secrets_in_context import value_in
 
 _REDACTOR = Redactor(Redact())
 _DIGITS = frozenset(map(ord, "0123456789"))

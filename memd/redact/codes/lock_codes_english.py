@@ -1,0 +1,83 @@
+"""Finds codes of locks in English sentences: "the gate code is 4471", "the safe opens with 731904", "combo 12-34-08"."""
+
+import re
+
+from memd.redact.rule import DIGIT, Nearby, Rule, Span, matching
+from memd.redact.values.code_numbers import ENDS_NUMBER
+from memd.redact.words.secret_words import SECRET_WORDS, either
+
+# Things with a lock: digits near them are their code, whatever is between.
+_LOCKS = (
+    "door", "gate", "alarm", "disarm", "arming", "entry", "entrance", "unlock", "keypad", "garage", "safe", "vault", "lock", "locker",
+    "lockbox", "key box", "keybox", "padlock", "voicemail", "sim", "debit", "credit", "atm", "bank", "card", "burglar", "panel",
+    "building", "office", "duress", "apartment", "house", "elevator", "lift", "gym", "bike", "suitcase", "luggage", "ipad", "iphone", "phone",
+    "tablet", "screen", "parental", "smart lock", "smartlock", "front", "back",
+)  # fmt: skip
+_LOCKED = f"(?:{'|'.join(_LOCKS)})"
+_BEFORE_CODE = tuple(f"{word} " for word in (*_LOCKS, "time"))
+_OF_LOCK = re.compile(rf"(?<![A-Za-z]){_LOCKED}(?:[ ]time)?[ ]\Z", re.IGNORECASE)
+_CODE_OF_LOCK = re.compile(
+    r"(?:code|pin|combo|passcode)(?![a-z])(?:[ ](?:for|of|to|on)(?:[ ][\w'’-]{1,20}){1,4}?)?"
+    r"(?:[ ](?:is|was|now|still|just|set|to|hasn['’]t|has|not|changed|new)){0,3}[ ]?[:=—–-]?[ ]{0,3}[\"'`*#]{0,2}"
+    rf"(?P<secret>[0-9]{{4,8}}|[0-9]{{1,2}}(?:[ ]?[-–/][ ]?[0-9]{{1,2}}){{2,3}}|(?-i:(?=[0-9]{{0,7}}[A-Z])(?=[A-Z]{{0,7}}[0-9])[0-9A-Z]{{4,8}})){ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+_CODE_FOR_LOCK = re.compile(
+    rf"(?:code|pin|combo)[ ](?:for|of|to|on)[ ](?:(?:the|my|our|his|her|their|your)[ ])?(?:[\w'’-]{{1,20}}[ ]){{0,2}}{_LOCKED}(?:[ ](?:door|gate|panel|lock|keypad|box)){{0,2}}"
+    rf"(?:(?:[ ](?:is|was|now|still|just)){{1,3}}[ ]?:?|[ ]?:)[ ]{{0,3}}[\"'`*]{{0,2}}(?P<secret>[0-9]{{3,8}}|(?-i:(?=[0-9]{{0,7}}[A-Z])(?=[A-Z]{{0,7}}[0-9])[0-9A-Z]{{4,8}})){ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+# "The keypad takes 4471#"
+_TAKEN_BY = re.compile(
+    rf"(?:door|gate|pad|lock|alarm|safe)[ ](?:takes|wants|accepts)[ ](?:the[ ]code[ ])?(?P<secret>[0-9]{{4,8}}(?:\#|(?=[.,;!]?[ ]{{0,4}}(?:\n|\Z)|[.,;!][ ]))){ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+_DATE = r"(?:[0-2]?[0-9]|3[01])-(?:0?[1-9]|1[0-2])-[0-9]{2}(?![0-9-])"
+_OPENS = re.compile(
+    r"(?:(?:opens?|unlocks?|disarms?|(?<=alarm )off)[ ](?:it[ ])?(?:with|by|using|on|at)|disarms?[ ](?:the|my|our|your)[ ](?:[\w'’-]{1,16}[ ]){1,4}?(?:with|by|using))[ ](?:the[ ])?(?:code[ ]|number[ ]|pin[ ])?"
+    rf"(?P<secret>(?<! at )[0-9]{{4,8}}#?|(?:(?<!on )|(?!{_DATE}))[0-9]{{1,2}}(?:-[0-9]{{1,2}}){{2,3}}){ENDS_NUMBER}"
+    rf"(?![ ](?!(?:{either(SECRET_WORDS.context.goes_on)})(?!\w))[A-Za-z])",
+    re.IGNORECASE,
+)
+# Of 3-4-5, which may be a triangle or a score, a word may not follow; nor what three numbers are counted in.
+_ENDS_TURNS = r"(?<![^0-9][0-9]-[0-9]-[0-9](?=[ ][A-Za-z]))(?![ ](?:are|is|days|hours|minutes|items|times|people|times|in|of|cm|mm)\b)"
+_COMBINATION = re.compile(
+    r"(?<!key )comb(?:ination|o)(?:(?:[ ](?:is|was|to|for|of|the|my|our|safe|lock|locker)){0,4}[ ]?[:=]?|[ ](?:is|was|to|for|of)[ ][^\n:]{1,60}:)[ ]"
+    rf"(?P<secret>[LR]?[0-9]{{1,3}}(?:[ ]?[-–][ ]?[LR]?[0-9]{{1,3}}){{2,4}})(?![\w-]){_ENDS_TURNS}",
+    re.IGNORECASE,
+)
+# A lock with its location, and three numbers: the safe in the study: 38-07-52
+_TURNED = re.compile(
+    r"(?:safe|lock|locker|padlock|vault)(?:[ ](?:in|of|on|at|for)(?:[ ][\w'’-]{1,20}){1,4}?)?[ ]?[:=][ ]{0,2}(?:combination[ ])?"
+    rf"(?P<secret>[0-9]{{1,2}}(?:[ ]?-[ ]?[0-9]{{1,2}}){{2,3}}|(?<=combination )[0-9]{{3,6}})(?![\w-]){_ENDS_TURNS}",
+    re.IGNORECASE,
+)
+_CHARS_OF_LOCK = 20  # characters before the word for a code, in which the name of the lock begins
+
+
+def _of_lock(text: str, at: int) -> Span | None:
+    """Return the code of a lock that is named before or after the word for a code."""
+    match = _CODE_FOR_LOCK.match(text, at)
+    if match is not None:
+        return match.span("secret")
+    left = text[max(0, at - _CHARS_OF_LOCK) : at]
+    if not left.lower().endswith(_BEFORE_CODE):
+        return None
+    match = _CODE_OF_LOCK.match(text, at)
+    return None if match is None or _OF_LOCK.search(left) is None else match.span("secret")
+
+
+RULES = (
+    Rule("code-of-lock", "code", ("code", "pin", "combo", "passcode"), _of_lock, skips_prose=True, needs=Nearby(DIGIT, 0, 120)),
+    Rule("code-opens", "code", ("open", "unlock", "disarm", "off with"), matching(_OPENS), has_digit=True),
+    Rule(
+        "code-taken",
+        "code",
+        tuple(f"{lock} {takes}" for lock in ("door", "gate", "pad", "lock", "alarm", "safe") for takes in ("takes", "wants", "accepts")),
+        matching(_TAKEN_BY),
+        has_digit=True,
+    ),
+    Rule("combination-of-lock", "code", ("safe", "lock", "vault"), matching(_TURNED), has_digit=True),
+    Rule("combination-said", "code", ("combination", "combo"), matching(_COMBINATION), has_digit=True),
+)  # fmt: skip
+"""Digits behind a word for codes and a lock, behind a verb for opening, and combinations."""

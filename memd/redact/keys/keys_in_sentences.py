@@ -1,0 +1,187 @@
+"""Finds keys that have no form of their own where a sentence or a setting tells them: digits, bytes, values of variables."""
+
+import re
+from typing import Final
+
+from memd.redact.rule import Nearby, Rule, Span
+from memd.redact.values import secret_values
+from memd.redact.words.secret_words import SECRET_WORDS, either
+
+# The purpose of a key: "the key" alone may be one of a cache, a table or a keyboard.
+_WHOSE: Final = re.compile(
+    rf"(?:(?<![A-Za-z])(?:{either(SECRET_WORDS.keys.secret)})[ _-]?|(?<![A-Za-z])(?:{either(SECRET_WORDS.keys.owned)})[ ]|[一-鿿][ ]?)\Z",
+    re.IGNORECASE,
+)
+_CHARS_OF_WHOSE: Final = 14
+_WORD: Final = re.compile(r"(?:key|token|secret)(?![A-Za-z_])|密钥|秘钥|密鑰|私钥|私鑰|令牌", re.IGNORECASE)
+# The text between the word and its value has no end of a sentence, no number and no word for something else.
+_TOLD: Final = re.compile(
+    r"(?P<between>[^.\n;!?。；！？0-9]{0,60}?)"
+    r"(?:(?<![A-Za-z])(?:is|was|be|to|now|hex|with)[ ]|[:：=，,][ ]?|[用填是为成了个下你][ ]?|->[ ]|→[ ]?)[ ]{0,2}[\"'`“「]?"
+    r"(?P<secret>(?=[a-f]{0,32}[0-9])(?=[0-9]{0,32}[a-f])[0-9a-f]{16,128}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[a-z]{2,6}[_-][0-9a-f]{16,64})(?![\w/=-]|\.\w)",
+    re.IGNORECASE | re.ASCII,
+)
+_SOMETHING_ELSE: Final = re.compile(
+    rf"(?<![A-Za-z])(?:{either(SECRET_WORDS.keys.others)})(?![A-Za-z])|{either(SECRET_WORDS.keys.others_in_chinese)}",
+    re.IGNORECASE,
+)
+# In a Chinese sentence about a key, the value follows the verb directly.
+_TOLD_IN_CHINESE: Final = re.compile(
+    r"[ ]?[一-鿿]{0,4}(?:用|填|是|换成|改成|给你|发你|填这个|用这个|：)[ :：]{0,2}[\"'`“「]?"
+)
+_OF_SOMETHING_ELSE: Final = re.compile(rf"(?:{_SOMETHING_ELSE.pattern})[ _-]?\Z", re.IGNORECASE)
+_DIGITS: Final = Nearby(re.compile(r"[0-9A-Fa-f]{8}[0-9A-Fa-f-]{8}"), 0, 90, 16)
+
+
+def _hexadecimal(text: str, at: int) -> Span | None:
+    """Return a key of hexadecimal digits or a UUID behind a word that says what it opens or signs."""
+    word = _WORD.match(text, at)
+    if word is None:
+        return None
+    before = text[max(0, at - _CHARS_OF_WHOSE) : at]
+    match = _TOLD.match(text, word.end())
+    if match is None or (
+        word[0].isascii()
+        and _WHOSE.search(before) is None
+        and _TOLD_IN_CHINESE.fullmatch(text, word.end(), match.start("secret")) is None
+    ):
+        return None
+    if _SOMETHING_ELSE.search(match["between"]) or _OF_SOMETHING_ELSE.search(before):
+        return None
+    return match.span("secret")
+
+
+# "clé secrète 830e4250-...": behind a label in another language, what it is for and a verb may stand between.
+_SECRET_ABROAD: Final = re.compile(
+    rf"(?:{either(SECRET_WORDS.keys.secret_abroad)})[\"'`*_]{{0,2}}(?P<between>[^.\n;!?。；0-9]{{0,30}}?)[ :：=はは는은「«\"'`“]"
+    r"(?P<secret>(?=[a-f-]{0,36}[0-9])(?=[0-9-]{0,36}[a-f])(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32,64}))(?![\w/=-]|\.\w)",
+    re.IGNORECASE,
+)
+
+
+def _secret_abroad(text: str, at: int) -> Span | None:
+    """Return a key of hexadecimal digits or a UUID behind a label for secret keys in another language."""
+    match = _SECRET_ABROAD.match(text, at)
+    return None if match is None or _SOMETHING_ELSE.search(match["between"]) else match.span("secret")
+
+
+_BYTE: Final = r"(?:0x[0-9A-Fa-f]{1,2}|[0-9]{1,3})"
+_OF_BYTES: Final = re.compile(
+    rf"(?:key|密钥)[\"']?(?:\[[0-9]{{0,3}}\])?(?:[^\n\[{{0-9]{{0,24}})[\[{{]\s{{0,8}}(?P<first>{_BYTE})(?:\s{{0,8}},\s{{0,16}}{_BYTE}){{15,31}}\s{{0,8}},?\s{{0,8}}[\]}}]",
+    re.IGNORECASE,
+)
+_BYTES_OF_KEYS: Final = frozenset({16, 24, 32})
+_LEAST_DIFFERENT: Final = 8  # different bytes in a random key, at least
+_BYTE_VALUES: Final = 256
+_LISTED: Final = Nearby(re.compile(r"[\[{]\s{0,8}[0-9]{1,3}(?:x|\s{0,8},)"), 0, 40, 24, has_digit=True)
+
+
+def _of_bytes(text: str, at: int) -> Span | None:
+    """Return a key that is written as a list of its bytes, with its brackets."""
+    match = _OF_BYTES.match(text, at)
+    if match is None:
+        return None
+    begin = text.rindex("{" if "{" in text[at : match.start("first")] else "[", at, match.start("first"))
+    said = re.findall(r"0x[0-9A-Fa-f]{1,2}|[0-9]{1,3}", text[begin : match.end()])
+    values = [int(byte, 16 if byte.startswith("0x") else 10) for byte in said]
+    is_one = (
+        len(values) in _BYTES_OF_KEYS
+        and max(values) < _BYTE_VALUES
+        and len(set(values)) >= _LEAST_DIFFERENT
+        and values != sorted(values)
+    )
+    return (begin, match.end()) if is_one else None
+
+
+# Bytes in hexadecimal with blanks or colons between, as a device prints them. A fingerprint looks the same.
+_PRINTED_BYTES: Final = re.compile(
+    r"key[\"']?(?P<between>[^\n0-9]{0,24}?[:=：是为][ ]{0,3})(?P<secret>(?:[0-9A-Fa-f]{2}[ :]){15,31}[0-9A-Fa-f]{2})(?![\w:])",
+    re.IGNORECASE,
+)
+_PRINTED: Final = Nearby(re.compile(r"[0-9A-Fa-f]{2}[ :][0-9A-Fa-f]{2}[ :][0-9A-Fa-f]{2}[ :]"), 0, 40, 9)
+
+
+def _of_printed_bytes(text: str, at: int) -> Span | None:
+    match = _PRINTED_BYTES.match(text, at)
+    if (
+        match is None
+        or _SOMETHING_ELSE.search(match["between"])
+        or _OF_SOMETHING_ELSE.search(text[max(0, at - _CHARS_OF_WHOSE) : at])
+    ):
+        return None
+    return match.span("secret")
+
+
+# A secret in base64, whose padding tells it from a path or a word.
+_IN_BASE64: Final = re.compile(
+    r"(?:secret|token|password|passwort|key)(?![a-z])[^\n.;:]{0,24}base64[^\n.;:]{0,16}[:：=]?[ ]{1,2}[\"'`]?(?P<secret>[A-Za-z0-9+/]{14,400}={1,2})(?![\w+/=])",
+    re.IGNORECASE,
+)
+
+
+def _in_base64(text: str, at: int) -> Span | None:
+    match = _IN_BASE64.match(text, at)
+    return None if match is None else match.span("secret")
+
+
+_OF_CIPHER: Final = re.compile(
+    r"openssl[ ]enc[ ][^\n|;]{0,160}?[ ]-K[ ][\"']?(?P<secret>[0-9A-Fa-f]{16,64})(?!\w)"
+)
+
+
+def _of_cipher(text: str, at: int) -> Span | None:
+    match = _OF_CIPHER.match(text, at)
+    return None if match is None else match.span("secret")
+
+
+# A variable in capitals, and a verb that sets it: "OPENAI_KEY is now ...", "把 DB_PASSWORD 改成 ...".
+_VARIABLE: Final = re.compile(
+    r"(?<![A-Z0-9_-])(?P<name>[A-Z][A-Z0-9]{1,20}(?:_[A-Z0-9]{1,20}){1,5})[\"'`]?[ ]?"
+    rf"(?:(?<= )(?:{either(SECRET_WORDS.keys.sets)})[ ]|(?:{either(SECRET_WORDS.keys.sets_in_chinese)}))[ ]?[\"'`“「]?(?P<secret>[!-~]{{8,200}})"
+)
+_ENDS_OF_SECRETS: Final = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASS", "_PWD", "_PASSWD")
+_NOT_SECRET: Final = ("PUBLIC_", "_ID_", "PRIMARY_", "CACHE_", "FOREIGN_")
+_CHARS_OF_NAME: Final = 48
+
+
+def _variable(text: str, at: int) -> Span | None:
+    """Return the value that a sentence gives to a variable whose name says that it is secret."""
+    if not text[at + 1 : at + 2].isupper():
+        return None
+    left = max(0, at - _CHARS_OF_NAME)
+    begin = left + len(text[left:at].rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"))
+    match = _VARIABLE.match(text, begin)
+    if (
+        match is None
+        or not match["name"].endswith(_ENDS_OF_SECRETS)
+        or any(part in f"{match['name']}_" for part in _NOT_SECRET)
+    ):
+        return None
+    said = match["secret"].rstrip(".,;:)\"'`!?")
+    if not secret_values.is_strong(said) or secret_values.is_statement(said):
+        return None
+    return match.start("secret"), match.start("secret") + len(said)
+
+
+RULES = (
+    Rule(
+        "key-hexadecimal-told",
+        "key",
+        ("key", "token", "secret", "密钥", "秘钥", "密鑰", "私钥", "私鑰", "令牌"),
+        _hexadecimal,
+        needs=_DIGITS,
+    ),
+    Rule("key-secret-abroad", "key", SECRET_WORDS.keys.secret_abroad, _secret_abroad, needs=_DIGITS),
+    Rule("key-of-bytes", "key", ("key", "密钥"), _of_bytes, needs=_LISTED),
+    Rule("key-of-printed-bytes", "key", ("key",), _of_printed_bytes, needs=_PRINTED),
+    Rule(
+        "key-in-base64",
+        "key",
+        ("secret", "token", "password", "passwort", "key"),
+        _in_base64,
+        needs=Nearby(re.compile("base64", re.IGNORECASE), 0, 40, 6, has_digit=True),
+    ),
+    Rule("key-of-cipher", "key", ("openssl enc",), _of_cipher),
+    Rule("variable-told", "key", ("_key", "_token", "_secret", "_pass", "_pwd"), _variable),
+)
+"""Keys that only their sentence tells."""

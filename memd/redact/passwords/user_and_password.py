@@ -1,0 +1,102 @@
+"""Finds passwords beside a user: each behind its label, behind a word for logging in, or as "admin / ..." alone on a line."""
+
+import re
+
+from memd.redact.passwords.plain_words import ENDS_LINE, LABEL, SEPARATED
+from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_start
+from memd.redact.values import randomness, secret_candidates, secret_values
+from memd.redact.words.secret_words import SECRET_WORDS, either
+
+_WORDS = SECRET_WORDS.plain
+_WORD_AND_NUMBER = re.compile(r"[A-Za-z]{5,16}[0-9]{1,4}")
+
+# --- each behind its label: "usuario: luis, clave: mariposa"
+
+_USER = rf"(?:{either(_WORDS.users)})(?P<told>[ ]?[:：=])?[ \u3000]{{0,3}}(?P<user>[\w.@+-]{{2,40}})"
+_AND = r"[ \u3000]{0,2}(?:[,;/|、，；]|(?<=[ ])(?:und|and|et|y|e|en|и)(?=[ ]))?[ ]{0,2}"
+_PASSWORD = rf"(?P<label>{LABEL}|clave|password|pass|pw|pwd)(?:{SEPARATED}|(?P<bare>[ ]{{1,2}}))(?P<secret>[!-~]{{4,40}}?)"
+_ENDS = r"(?=[\"'”»]?[,;.)]?(?:[ \t]{0,4}(?:\n|\Z)|[ ][(–—-]))"
+_BESIDE = re.compile(rf"{_USER}{_AND}{_PASSWORD}{_ENDS}", re.IGNORECASE)
+_OF_ANOTHER_SCRIPT = re.compile("[^\x00-\u024f]")
+
+
+def _beside(text: str, at: int) -> Span | None:
+    match = _BESIDE.match(text, at)
+    if (
+        match is None
+        or not secret_values.may_be_plain(match["secret"])
+        or match["user"].lower() in _WORDS.function_words
+    ):
+        return None
+    has_colons = match["told"] is not None and match["bare"] is None
+    return match.span("secret") if has_colons or _differs_from_sentence(match) else None
+
+
+def _differs_from_sentence(match: re.Match[str]) -> bool:
+    """Return whether user and password, without colons, are no words of a sentence: they differ in script, or a number ends the password."""
+    return match["user"].isascii() and (
+        _OF_ANOTHER_SCRIPT.search(match["label"]) is not None
+        or _WORD_AND_NUMBER.fullmatch(match["secret"]) is not None
+    )
+
+
+# --- behind a word for logging in: "Zugang: jan / geheimnis7"
+
+_ACCESS = rf"(?:(?<![\w-])|(?<=[一-鿿]))(?P<label>{either(_WORDS.access)})"
+_OF_WHAT = r"(?:[ ][^\W\d_][\w'’-]{0,16}){0,3}?"
+_COMES = r"(?:[ ]?(?:[:：]|->|→)[ ]{0,2}|(?<=[^\x00-\x7f])[ ](?=(?:admin|root)[ /]))"
+_BOTH = r"(?P<user>[A-Za-z][\w.@-]{1,31})(?P<by>[ ]?/[ ]?|[ ]{1,2})(?P<secret>[!-~]{6,40}?)"
+_PAIR = re.compile(rf"{_ACCESS}{_OF_WHAT}{_COMES}{_BOTH}{ENDS_LINE}", re.IGNORECASE)
+_TYPED = re.compile(r"[a-z]{6,12}[0-9]{1,4}")
+
+
+def _paired(text: str, at: int) -> Span | None:
+    match = _PAIR.match(text, at)
+    if match is None or match["user"].lower() in _WORDS.function_words:
+        return None
+    # Two words may be a place or a heading: one is a user that every system has, or both are as somebody types them.
+    if "/" in match["by"] or match["user"].lower() in _WORDS.users_of_systems:
+        return match.span("secret") if _is_of_pair(match["secret"], apart=match["by"] == " / ") else None
+    is_typed = match["user"].islower() and _TYPED.fullmatch(match["secret"]) is not None
+    return match.span("secret") if is_typed and match["label"].lower() not in _WORDS.access_of_talk else None
+
+
+def _is_of_pair(said: str, *, apart: bool) -> bool:
+    """Return whether a word behind a user is a password; `apart`: a slash between blanks is before it."""
+    if secret_candidates.names_thing(said) or secret_values.is_reference(said) or "/" in said:
+        return False
+    found = secret_candidates.password(said, 0)
+    return (
+        _WORD_AND_NUMBER.fullmatch(said) is not None
+        or (apart and secret_values.is_strong(said))
+        or (found is not None and found.grade != "weak" and found.said == said)
+    )
+
+
+# --- alone on a line: "admin / hunter2x"
+
+_ALONE_USERS = ("root", "admin", "administrator", "ubuntu", "postgres")
+_ALONE = re.compile(rf"(?:{either(_ALONE_USERS)})[ ]/[ ](?P<secret>[!-~]{{6,40}}?){ENDS_LINE}", re.IGNORECASE)
+# A bullet, or a machine with its address.
+_BULLET = re.compile(
+    r"(?:\A|\n)[ \t>*•-]{0,6}(?:(?:[\w-]{1,24}[ \t]{1,12})?(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5})?[ \t]{1,12}(?:[-–:][ ])?)?\Z"
+)
+
+
+def _alone(text: str, at: int) -> Span | None:
+    match = (
+        _ALONE.match(text, at) if _BULLET.search(text[line_start(text, at, 80) : at]) is not None else None
+    )
+    if match is None or secret_candidates.password(match["secret"], 0) is None or "/" in match["secret"]:
+        return None
+    # Beside "root" may be the name of a disk.
+    is_one = text[at] not in "rR" or randomness.mixes(match["secret"])
+    return match.span("secret") if is_one else None
+
+
+RULES = (
+    Rule("password-beside-user", "password", _WORDS.users, _beside),
+    Rule("password-paired-abroad", "password", _WORDS.access, _paired, needs=Nearby(DIGIT, 0, 120)),
+    Rule("password-paired-alone", "password", tuple(f"{user} / " for user in _ALONE_USERS), _alone),
+)
+"""One rule a form of the pair."""

@@ -1,0 +1,273 @@
+"""Finds secrets at fixed places of settings, code and cookies: "snmp-server community ... RO", "Pwd={...};", "sessionid: ..."."""
+
+import re
+
+from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span
+from memd.redact.values import randomness, secret_values
+
+
+def _behind(pattern: str, *, strong: bool = True, flags: int = re.IGNORECASE) -> Find:
+    """Return a Find for the group "secret" of a pattern that begins at the anchor; no reference to a secret is one.
+
+    Args:
+        pattern: A regular expression.
+        strong: Whether the secret must have letters and digits.
+        flags: Of the pattern.
+    """
+    compiled = re.compile(pattern, flags | re.ASCII)
+
+    def find(text: str, at: int) -> Span | None:
+        match = compiled.match(text, at)
+        if match is None or secret_values.is_reference(match["secret"]):
+            return None
+        is_one = not strong or secret_values.is_strong(match["secret"])
+        return match.span("secret") if is_one else None
+
+    return find
+
+
+# --- snmp-server community rhubarb7 RO
+
+_COMMUNITY = re.compile(
+    r"(?:snmp-server[ ]community|snmp[ ]community|snmp-agent[ ]community[ ](?:read|write)(?:[ ]simple)?|r[ow]community6?)[ \t]{1,4}(?P<secret>[!-~]{4,64})"
+    r"(?=[ \t]{1,4}(?:RO|RW|view|default|[0-9]|authorization|ipv4|ipv6|-V)\b|[ \t]{0,4}(?:\n|\Z))",
+    re.IGNORECASE,
+)
+# What everybody has, and what stands for a name.
+_NO_COMMUNITY = re.compile(
+    r"public|private|communit(?:y|ies)|string|name|ro|rw|read(?:only)?|write|test|example|word|-.{0,62}",
+    re.IGNORECASE,
+)
+
+
+def _community(text: str, at: int) -> Span | None:
+    match = _COMMUNITY.match(text, at)
+    if match is None or _NO_COMMUNITY.fullmatch(match["secret"]):
+        return None
+    said = match["secret"]
+    return (
+        None if secret_values.is_reference(said) or said.endswith((",", ".", ":")) else match.span("secret")
+    )
+
+
+# --- ks.load(in, "pI2c1rNOVS".toCharArray())
+
+_CHARS = re.compile(r"\"(?P<secret>[^\"\n]{4,64})\"\Z")
+_TAKES_PASSWORD = re.compile(
+    r"keystore|keymanager|truststore|\.load\(|\.store\(|PBEKeySpec|PasswordAuthentication|PasswordProtection|setPassword|unlock|getKey\(|setKeyEntry|credential|passw|pwd",
+    re.IGNORECASE,
+)
+
+
+def _char_array(text: str, at: int) -> Span | None:
+    left = max(0, at - 68)
+    match = _CHARS.search(text[left:at])
+    if match is None or _TAKES_PASSWORD.search(text, max(0, at - 160), left + match.start()) is None:
+        return None
+    said = match["secret"]
+    is_one = secret_values.is_strong(said) and not secret_values.is_reference(said)
+    return (left + match.start("secret"), left + match.end("secret")) if is_one else None
+
+
+# --- INSERT INTO settings (k, v) VALUES ('smtp_pw', 'Z6as4RRwd0Ceb')
+
+_PAIR_OF_ROW = _behind(
+    r"(?:pw|pwd|pass|passwd|password|secret|token|api_?key|access_?key)'[ ]?,[ ]?'(?P<secret>[^'\n]{5,200})'"
+)
+
+# --- p=md5('Tangyuan@706640')
+
+_HASHED = re.compile(
+    r"(?:md5|sha1|sha256|sha512|hash|hex_md5|bcrypt)\([\"'](?P<secret>[^\"'\n]{5,64})[\"']", re.IGNORECASE
+)
+_OF_PASSWORD = re.compile(
+    r"(?:(?<![A-Za-z])(?:p|pw|pwd|pass|passwd|password|mdp|senha|clave)|密码|密碼|口令)[\"']?[ ]?(?:=>?|:|：|是)[ ]?\Z",
+    re.IGNORECASE,
+)
+
+
+def _hashed(text: str, at: int) -> Span | None:
+    match = _HASHED.match(text, at)
+    if match is None or _OF_PASSWORD.search(text, max(0, at - 20), at) is None:
+        return None
+    said = match["secret"]
+    is_one = secret_values.is_strong(said) and not secret_values.is_reference(said)
+    return match.span("secret") if is_one else None
+
+
+# --- cookies and numbers of sessions, by the names that sites give them
+
+_NAMES_OF_COOKIES = (
+    "sessionid", "sessionid_ss", "sid_tt", "sid_guard", "z_c0", "bduss", "stoken", "ptoken", "li_at", "auth_token", "phpsessid", "jsessionid", "web_session", "sso_sid",
+    "connect.sid", "_session_id", "sessdata", "pt_key", "sub=_2a", "x-session-id", "xoxd", "__secure-next-auth.session-token", "__secure-1psid",
+)  # fmt: skip
+_OF_SESSION = re.compile(
+    r"(?<![A-Za-z0-9])(?:sessionid(?:_ss)?|sid_(?:tt|guard)|z_c0|bduss(?:_bfess)?|[sp]token|li_at|auth_token|phpsessid|jsessionid|web_session|sso_sid|connect\.sid|_session_id|sessdata|pt_key|x-session-id|xoxd|__secure-next-auth\.session-token|__secure-1psid(?:ts|cc)?)"
+    r"[\"'`]?[ ]?(?:=|:|：|是|is)[ ]?[\"'`]?(?P<secret>[\w%|:/.+=*-]{16,900})",
+    re.IGNORECASE | re.ASCII,
+)
+_UUID = re.compile("[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_LOGIN_OF_WEIBO = re.compile(r"sub=(?P<secret>_2A[\w%.-]{30,200})", re.IGNORECASE | re.ASCII)
+
+
+def _of_session(text: str, at: int) -> Span | None:
+    match = _OF_SESSION.match(text, at) or _LOGIN_OF_WEIBO.match(text, at)
+    if match is None:
+        return None
+    said = match["secret"].rstrip(".:")
+    is_one = DIGIT.search(said) is not None and not secret_values.is_reference(said)
+    # A number of a session in a log is a UUID, or short.
+    is_drawn = (
+        _UUID.fullmatch(said) is None
+        and not randomness.looks_like_words(said)
+        and re.search("[A-Za-z]", said) is not None
+    )
+    return (match.start("secret"), match.start("secret") + len(said)) if is_one and is_drawn else None
+
+
+# --- sessão do userbot: RgIPha-tGjcY...: what a client of a messenger keeps to be logged in
+
+_SESSIONS = ("session:", "session：", "session=", "session =", "session is", "session string", "session_string", "string session", "string_session", "session for", "session file", "sessão", "sesión", "sessione", "sitzung", "сесси", "会话", "會話", "セッション", "세션", "userbot", "pyrogram", "telethon")  # fmt: skip
+_LONG = re.compile(r"(?<![\w+/=.-])(?P<secret>[A-Za-z0-9_-]{120,1200}={0,2})(?![\w+/-])", re.ASCII)
+
+
+def _session_text(text: str, at: int) -> Span | None:
+    match = _LONG.search(text, at, at + 1300)
+    if match is None or match.start() > at + 80 or "\n\n" in text[at : match.start()]:
+        return None
+    return match.span("secret") if randomness.looks_random(match["secret"]) else None
+
+
+# --- cat > /etc/openvpn/auth.txt, then a user and a password, each on a line
+
+_FILE = re.compile(
+    r"(?:cat|tee)[ ][^\n]{0,60}?(?:auth|pass|cred|login|secret|userpass)[\w.-]{0,20}[^\n]{0,24}\n(?P<user>[\w.@+-]{2,64})\n(?P<secret>[!-~]{6,64})\n(?=\^D|EOF|EOT|END|[A-Z]{3,8}\n)",
+    re.IGNORECASE,
+)
+
+
+def _in_file(text: str, at: int) -> Span | None:
+    match = _FILE.match(text, at)
+    is_one = match is not None and secret_values.is_strong(match["secret"])
+    return match.span("secret") if match is not None and is_one else None
+
+
+# --- echo 'paprika-crayon-outback-plankton' > ~/.vault_pass
+
+_WRITTEN = re.compile(
+    r"(?:echo|printf)[ ](?:-n[ ]|-e[ ]|'%s'[ ]|\"%s\"[ ])?(?P<quote>[\"'])(?P<secret>[^\"'\n$]{6,120})(?P=quote)[ ]?"
+    r"(?:>{1,2}[ ]?[^\s;|&]{0,60}(?:pass|secret|passwd|passphrase|\.pw|\.cred|vault|token|\.key)[\w.-]{0,20}(?![\w/])"
+    r"|\|[ ]?(?:sudo[ ])?(?:tee[ ][^\s;|&]{0,60}(?:pass|secret|cred|token)|(?:docker|podman)[ ]secret[ ]create|gh[ ]secret[ ]set|pass[ ]insert|sudo[ ]-S|passwd[ ]--stdin|ansible-vault[ ]encrypt_string|wrangler[ ]secret[ ]put|fly(?:ctl)?[ ]secrets))",
+    re.IGNORECASE,
+)
+_JOINED_WORDS = re.compile(r"[A-Za-z]{3,12}(?:[-_. ][A-Za-z]{3,12}){2,9}[0-9]{0,4}")
+
+
+def _written(text: str, at: int) -> Span | None:
+    match = _WRITTEN.match(text, at)
+    if match is None or secret_values.is_reference(match["secret"]):
+        return None
+    said = match["secret"]
+    parts = frozenset(re.split("[-_. ]", said.lower()))
+    is_phrase = _JOINED_WORDS.fullmatch(said) is not None and parts.isdisjoint(
+        secret_values.SENTENCE_WORDS | secret_values.HARMLESS_WORDS
+    )
+    return match.span("secret") if is_phrase or secret_values.is_strong(said) else None
+
+
+# --- srun login -u 2267796004 -p niuniu1995
+
+_WITH_USER = re.compile(
+    r"-(?:u|U|user|username|-user(?:name)?)[ =][\"']?[\w.@\\+-]{2,64}[\"']?[ ](?:-p|-P|-pw|--?pass(?:word)?)[ =]?[\"']?(?P<secret>[^\s\"':/\\|<>$;&=-][^\s\"':/\\|<>$;&=]{4,63})(?=[\"']?(?:\s|\Z))"
+)
+
+
+def _with_user(text: str, at: int) -> Span | None:
+    match = _WITH_USER.match(text, at)
+    if match is None or secret_values.is_reference(match["secret"]):
+        return None
+    said = match["secret"]
+    is_one = secret_values.is_strong(said) and re.search("[A-Za-z]", said) is not None
+    is_address = re.fullmatch(r"[\w-]{1,20}(?:[.,][\w-]{1,20}){1,8}", said) is not None
+    return match.span("secret") if is_one and not is_address else None
+
+
+# --- "tacacs-server key Kolibri9vlucht", "pre-shared-key ascii-text ...": lines of routers, switches and access points
+
+_OF_DEVICE = re.compile(
+    r"(?:enable[ ](?:secret|password)|(?:tacacs|radius)(?:-server|[ ]server)?(?:[ ]host[ ]\S{1,60})?(?:[ ]auth-port[ ][0-9]{1,5}|[ ]acct-port[ ][0-9]{1,5}){0,2}[ ](?:key|secret)|crypto[ ]isakmp[ ]key|pre-shared-(?:key|secret)(?:[ ](?:ascii-text|local|remote|hexadecimal|cipher|simple))?"
+    r"|wpa-psk[ ]ascii|security[ ]wpa[ ]psk[ ]set-key[ ]ascii|key-string|authentication-key|message-digest-key[ ][0-9]{1,3}[ ]md5|neighbor[ ]\S{3,40}[ ]password|chap[ ]password|pap[ ]sent-username[ ]\S{1,40}[ ]password|ntp[ ]authentication-key[ ][0-9]{1,5}[ ]md5|set[ ]password|set[ ]psksecret|set[ ]secret|standby[ ][0-9]{1,3}[ ]authentication|wpa2?-pass(?:phrase|word)|shared-secret|(?:snmpwalk|snmpget|snmpset|snmpbulkwalk)[ ][^\n]{0,40}?-c)"
+    r"(?:[ ][05789])?[ ]{1,4}[\"']?(?P<secret>[^\s\"'<>|;]{6,80})[\"']?(?=[ \t]{1,4}(?:address|timeout|retransmit|[0-9]{1,3}\.|[a-z0-9.-]{1,40}[ \t]{0,4}(?:\n|\Z))|[ \t]{0,4}(?:\n|\Z))",
+    re.IGNORECASE,
+)
+
+
+def _of_device(text: str, at: int) -> Span | None:
+    match = None if text[at - 1 : at].isalnum() else _OF_DEVICE.match(text, at)
+    if match is None or secret_values.is_reference(match["secret"]):
+        return None
+    return match.span("secret") if secret_values.is_strong(match["secret"]) else None
+
+
+# --- <entry name="adminPw">Kolibri9vlucht</entry>
+
+_ELEMENT = re.compile(
+    r"(?:pw|pwd|pass|passwd|password|secret|token|api_?key|psk)[\"'][^<>\n]{0,40}>(?P<secret>[^<>\s]{6,200})</",
+    re.IGNORECASE,
+)
+
+
+def _element(text: str, at: int) -> Span | None:
+    match = _ELEMENT.match(text, at)
+    if match is None or secret_values.is_reference(match["secret"]):
+        return None
+    is_named = re.search(r"<[\w:.-]{1,30}[ ][^<>\n]{0,60}\Z", text[max(0, at - 90) : at]) is not None
+    return match.span("secret") if is_named and secret_values.is_strong(match["secret"]) else None
+
+
+_NAMES_SECRET = Nearby(re.compile("(?:pass|PASS|Pass|secret|cred|auth|token|vault|key|login)"), 0, 200, 6)
+
+RULES = (
+    Rule("snmp-community-set", "password", ("snmp-server community", "snmp community", "snmp-agent community", "rocommunity", "rwcommunity"), _community),
+    Rule(
+        "odbc-password",
+        "password",
+        ("pwd={", "password={"),
+        _behind(r"(?:pwd|password)=\{(?P<secret>[^{}\n]{4,120})\}"),
+        needs=Nearby(re.compile("(?i:uid|server|driver|database|user|dsn)"), 160, 160, 8),
+    ),
+    Rule("char-array", "password", (".tochararray()",), _char_array),
+    Rule(
+        "salt-of-site",
+        "key",
+        ("auth_key'", "secure_auth_key'", "logged_in_key'", "nonce_key'", "auth_salt'", "logged_in_salt'", "nonce_salt'"),
+        _behind(r"[a-z_]{8,15}'[ ]{0,12},[ ]{0,12}'(?P<secret>(?=[^'\n]{0,90}[0-9])[^'\n]{32,128})'", strong=False),
+    ),
+    Rule(
+        "password-in-row",
+        "password",
+        ("pw'", "pwd'", "pass'", "passwd'", "password'", "secret'", "token'", "api_key'", "apikey'", "access_key'"),
+        _PAIR_OF_ROW,
+        needs=Nearby(re.compile(r"(?i:values|update\s|replace\s|insert\s|settings|options|config)"), 240, 0, 8),
+    ),
+    Rule("password-hashed-here", "password", ("md5(", "sha1(", "sha256(", "sha512(", "hash(", "bcrypt("), _hashed),
+    Rule("session-of-site", "cookie", _NAMES_OF_COOKIES, _of_session, needs=Nearby(DIGIT, 0, 90)),
+    Rule("session-text", "token", _SESSIONS, _session_text, needs=Nearby(re.compile(r"[\w-]{120}", re.ASCII), 0, 80, 120)),
+    Rule("api-hash", "key", ("api_hash", "app_hash"), _behind(r"(?:api|app)_hash[\"']?[ ]?[:=][ ]?[\"']?(?P<secret>[0-9a-f]{32})(?![0-9a-f])")),
+    Rule("password-in-file", "password", ("cat >", "cat <<", "tee /", "tee ~", "tee -a"), _in_file, needs=Nearby(re.compile(r">|<<"), 0, 90, 2)),
+    Rule("secret-written", "password", ("echo ", "printf "), _written, needs=_NAMES_SECRET),
+    Rule(
+        "device-line",
+        "password",
+        ("enable secret", "enable password", "tacacs", "radius", "crypto isakmp key", "pre-shared-", "wpa-psk", "key-string", "authentication-key", "message-digest-key", "neighbor ", "chap password", "pap sent-username", "set password", "set psksecret", "set secret", "standby ", "wpa-pass", "wpa2-pass", "shared-secret", "snmpwalk", "snmpget", "snmpset", "snmpbulkwalk"),
+        _of_device,
+    ),
+    Rule("element-named", "password", ('pw"', 'pwd"', 'pass"', 'passwd"', 'password"', 'secret"', 'token"', 'api_key"', 'apikey"', 'psk"', "pw'", "password'"), _element, needs=Nearby(re.compile(">"), 0, 60)),
+    Rule("keystore-password", "password", ("storepassword ", "keypassword ", "storepass ", "keypass "), _behind(r"(?:store|key)pass(?:word)?[ ][\"']?(?P<secret>[^\s\"']{6,64})")),
+    Rule("rcon-password", "password", ("rcon",), _behind(r"rcon[ _.]?(?:password|pw|pass)?[\"']?[ ]?(?:[:=]|is)[ ]?[\"']?(?P<secret>[^\s\"']{6,64})")),
+    Rule("stream-key-said", "key", ("stream key", "streamkey", "stream_key", "推流密钥", "串流密钥"), _behind(r"(?:stream[ _]?key|[推串]流密钥)(?:[ ]is)?[ ]?[:=：]?[ ]?[\"']?(?P<secret>[a-z0-9]{4}(?:-[a-z0-9]{4}){3,4}|(?=[A-Za-z_-]{0,40}[0-9])[\w-]{20,80})(?![\w-])")),
+    Rule("esim-code", "code", ("lpa:1$",), _behind(r"lpa:1\$[\w.-]{4,80}\$(?P<secret>[A-Z0-9-]{6,64})")),
+    Rule("salt-named", "key", ("hash_salt'", "blowfish_secret'", "secret_salt'", "cookie_secret'", "app_secret'"), _behind(r"[a-z_]{8,18}'\]?[ ]?(?:=>?|,)[ ]?'(?P<secret>[^'\n]{16,128})'"), needs=Nearby(DIGIT, 0, 60)),
+    Rule("user-flag-and-password", "password", ("-u ", "-user ", "-username ", "--user "), _with_user, needs=Nearby(re.compile("-[pP]"), 0, 80, 2)),
+)  # fmt: skip
+"""One rule a place."""
