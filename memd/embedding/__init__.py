@@ -1,1 +1,1 @@
-"""What embeds: providers that are alive, shared by the agents that want the same."""
+"""Running embedding providers, which agents with equal settings share, and the queues of what waits for them."""

@@ -1,4 +1,4 @@
-"""Who embeds for which agent: one pair of providers for all agents whose settings ask for the same, closed when none needs it."""
+"""Starts one pair of providers for all agents with equal settings, and closes it when no agent needs it any more."""
 
 import asyncio
 import contextlib

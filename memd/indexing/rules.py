@@ -1,4 +1,4 @@
-"""The rules for reading and chunking the files of one agent, from its settings."""
+"""How the files of one agent are read, redacted and chunked, from its settings."""
 
 from collections.abc import Sequence
 from datetime import tzinfo
@@ -10,7 +10,7 @@ from memd.config.check_redaction import require_faultless
 from memd.config.settings import AgentSettings, Chunking, Redact, SessionSettings
 from memd.runtime.time_zones import LocalZone, zone_of
 from memd.sources.origins import RootOrigin
-from memd.sources.turn_redactor import RedactedTurn, TurnRedactor
+from memd.sources.redactor_interface import RedactedTurn, TurnRedactor
 from memd.text.memory_paths import Root
 
 

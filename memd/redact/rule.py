@@ -165,7 +165,7 @@ GOES_ON = re.compile(
     r"|switched|for|to|of|or|on|at|in|from|one|part|half|itself|string|str|value|content|default|code|number|below|here|follows)\b)[a-z]{1,20}+"
     r"(?=[ \n]|[,.;?!)](?:\s|\Z)|\Z)|[.!](?=\s|\Z))"
 )
-"""A word with what follows it, where a sentence goes on or ends without saying anything of it: most words do so."""
+"""Matches an anchor in prose: a word that is followed by another ordinary word or by the end of its sentence, so that no value follows it."""
 
 LEAD_IN = (
     r"(?:(?:it['’]?s|it[ ]is|its|that['’]?s|that[ ]is|that[ ]would[ ]be|it[ ]should[ ]be|should[ ]be|yes|yep|yeah|sure|ok(?:ay)?|here(?:[ ]you[ ]go)?|try|use"
@@ -174,7 +174,7 @@ LEAD_IN = (
 """What an answer begins with before it says what was asked for; matched in any case."""
 
 LEAST_RUN = 14
-"""So many signs of a token stand together at least, the anchor among them."""
+"""The fewest characters of a run. A token whose anchor stands in a shorter word is not found."""
 
 
 def matching(pattern: str | re.Pattern[str], flags: int = 0, *, before: int = 0, signs: str = WORD) -> Find:

@@ -15,7 +15,7 @@ from memd.config.settings import UserRule
 from memd.redact.rule import Span
 
 LONGEST = 500
-"""Signs of a line that a pattern sees at a time."""
+"""The most characters of a line that a pattern is applied to at a time."""
 _SHARED = 200  # characters that two pieces share, so that a match across a cut is whole in one of them
 
 

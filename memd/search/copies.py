@@ -1,4 +1,4 @@
-"""Detects copies, of which one says nothing that the other does not: copied notes, forked sessions, repeated questions."""
+"""Detects texts that say nothing that another one does not: copied notes, forked sessions, repeated questions. rank.py leaves them out."""
 
 import re
 import zlib

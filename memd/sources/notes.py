@@ -8,8 +8,8 @@ import msgspec
 
 from memd.domain_types import NOT_UTF8, Document, Kind, Stamp
 from memd.runtime.profiling import timed_part
+from memd.sources.redactor_interface import TurnRedactor
 from memd.sources.safe_open import FileMissing, SourceError, open_inside, refusal
-from memd.sources.turn_redactor import TurnRedactor
 from memd.text.memory_paths import Root, find_place, is_for_owner
 from memd_client.note_encoding import decode_note
 

@@ -1,4 +1,4 @@
-"""Tells a root that is missing from one that the configuration has replaced by another.
+"""Distinguishes a root that is missing for now from one that the configuration has replaced by another.
 
 A root that does not exist keeps its files in the index, since its disk may only be unmounted. Names in a workspace and of
 transcripts do not tell which directory they are from, so an index records it. Pure.

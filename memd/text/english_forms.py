@@ -1,4 +1,4 @@
-"""Inflected forms of English words: what a dictionary has a word under, and the irregular forms that no stem shares."""
+"""Inflected forms of English words: their base forms, as a dictionary lists them, and irregular forms, which have no stem in common."""
 
 import re
 from functools import cache, lru_cache

@@ -52,4 +52,3 @@ RULES = (
         needs=Nearby(_SEED, _CHARS_OF_SEED, _CHARS_OF_SEED, 112),
     ),
 )  # fmt: skip
-"""One rule."""

@@ -493,4 +493,3 @@ RULES = (
     Rule("code-of-words", "code", ("login code", "log-in code", "sign-in code", "signin code", "verification code", "temporary code", "one-time code", "access code", "security code", "magic code", "登录码", "验证码", "临时码"), _code_of_words, needs=Nearby(re.compile("[a-z]-[a-z]{3,10}-[a-z]"), 0, 60, 14)),
     Rule("key-of-letters-chinese", "key", ("secret", "token", "密钥", "密匙", "秘钥", "私钥", "签名", "盐", "salt"), _jumbled, needs=Nearby(re.compile("[一-鿿]"), 0, 40)),
 )  # fmt: skip
-"""One rule a use."""

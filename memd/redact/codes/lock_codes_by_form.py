@@ -8,7 +8,7 @@ import re
 
 from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_start
 from memd.redact.values import secret_candidates
-from memd.redact.words.secret_words import SECRET_WORDS, either, without_longer
+from memd.redact.words.secret_words import SECRET_WORDS, either, shortest_anchors
 
 _WORDS = SECRET_WORDS.lock_codes
 _LOCKS = tuple(dict.fromkeys((*_WORDS.opened, *_WORDS.locks)))
@@ -161,7 +161,7 @@ RULES = (
     Rule(
         "lock-form",
         "code",
-        without_longer(_CLEAR_LOCKS),
+        shortest_anchors(_CLEAR_LOCKS),
         _of_lock,
         needs=Nearby(_HAS_FORM, 0, 60, 3, has_digit=True),
     ),
@@ -169,12 +169,12 @@ RULES = (
     Rule(
         "lock-apart",
         "code",
-        without_longer(_WORDS.dial_locks),
+        shortest_anchors(_WORDS.dial_locks),
         _apart_from_dial,
         needs=Nearby(_HAS_FORM, 0, 80, 3, has_digit=True),
     ),
     Rule("lock-clause", "code", _WORDS.keeps_codes, _as_clause, needs=Nearby(DIGIT, 0, 16)),
-    Rule("opens-with", "code", without_longer(_WORDS.opens), _opens_with, needs=Nearby(DIGIT, 0, 40)),
+    Rule("opens-with", "code", shortest_anchors(_WORDS.opens), _opens_with, needs=Nearby(DIGIT, 0, 40)),
     Rule("opened-by", "code", _WORDS.then_opens, _before_verb, needs=Nearby(DIGIT, 24, 0)),
 )
 """Codes by their form, by a clause of their own, and by their verb."""

@@ -80,4 +80,3 @@ RULES = (
         needs=Nearby(re.compile("[0-9]{2}|[0-9][ ]?-|[A-ZА-Я][0-9]"), 0, 70, 3, has_digit=True),
     ),
 )
-"""One rule."""

@@ -234,4 +234,3 @@ RULES = (
     Rule("word-texted", "password", ("text '", 'text "', "text “", "text ‘", "sms '", 'sms "', "send '", 'send "'), _texted),
     Rule("secret-half", "key", ("priv", "long one", "secret half", "secret one", "long bit", "long half", "secret bit"), _half, needs=Nearby(DIGIT, 0, 60)),
 )  # fmt: skip
-"""One rule a way in which it comes."""

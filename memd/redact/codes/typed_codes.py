@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_end, line_start
 from memd.redact.values.code_numbers import is_counted
-from memd.redact.words.secret_words import SECRET_WORDS, either, without_longer
+from memd.redact.words.secret_words import SECRET_WORDS, either, shortest_anchors
 
 _WORDS = SECRET_WORDS.typed_codes
 _CHARS_BEFORE, _CHARS_BEHIND = 90, 60  # characters of the line around a row in which a word for it may stand
@@ -313,11 +313,11 @@ _DIGITS_APART = Nearby(
 )
 
 RULES = (
-    Rule("code-digits-apart", "code", without_longer(_WORDS.codes), _digits_apart, needs=_DIGITS_APART),
+    Rule("code-digits-apart", "code", shortest_anchors(_WORDS.codes), _digits_apart, needs=_DIGITS_APART),
     Rule(
         "code-as-words",
         "code",
-        without_longer((*_WORDS.codes, *_WORDS.locks, *_WORDS.aloud)),
+        shortest_anchors((*_WORDS.codes, *_WORDS.locks, *_WORDS.aloud)),
         _digits_as_words,
     ),
     Rule("lock-turned", "code", _SIDES, _turned, needs=Nearby(DIGIT, 4, 12)),

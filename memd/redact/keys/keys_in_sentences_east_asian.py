@@ -86,4 +86,3 @@ RULES: Final = (
         needs=Nearby(_IN_EAST, _CHARS_BEFORE, 40),
     ),
 )
-"""One rule."""

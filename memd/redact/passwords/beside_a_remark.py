@@ -11,7 +11,7 @@ from functools import cache
 
 from memd.redact.rule import Covered, Nearby, Rule, Span, line_end, line_start
 from memd.redact.values import secret_candidates, secret_values
-from memd.redact.words.secret_words import SECRET_WORDS, either, without_longer
+from memd.redact.words.secret_words import SECRET_WORDS, either, shortest_anchors
 
 _WORDS = SECRET_WORDS.made_up
 _CHARS_BEFORE, _CHARS_BEHIND = 110, 110  # characters of the line around a remark in which the password may be
@@ -194,7 +194,7 @@ RULES = (
     Rule(
         "password-made-up",
         "password",
-        without_longer((*_WORDS.cues, *_WORDS.loose_cues, *_WORDS.sure_cues)),
+        shortest_anchors((*_WORDS.cues, *_WORDS.loose_cues, *_WORDS.sure_cues)),
         walk=_near_remarks,
     ),
     Rule(

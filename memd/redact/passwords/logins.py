@@ -6,7 +6,7 @@ from memd.redact.rule import Rule, Span
 from memd.redact.values import randomness, secret_values
 from memd.redact.values.secret_values import is_generated, is_strong, strong_span
 
-# A login as a pair: admin / hunter2.
+# Behind a word for logging in: "login: admin / Hunter2x9".
 _PAIR = re.compile(
     r"""(?:(?<![A-Za-z])(?:log-?in|creds?|credentials|htpasswd|basic[ ]auth|wi-?fi|guests?(?=[ ]?:)|(?P<auth>auth))(?![A-Za-z])|登[录陆入]|[账帐]号|[賬帳]號|账户
     |(?<![A-Za-z])(?:zugangsdaten|anmeldedaten|identifiants?|credenciales|credenziali|credenciais|inloggegevens|dane[ ]logowania|giriş[ ]bilgileri|thông[ ]tin[ ]đăng[ ]nhập)

@@ -8,7 +8,7 @@ import re
 
 from memd.redact.rule import DIGIT, Nearby, Rule, Span
 from memd.redact.values import secret_candidates, secret_values
-from memd.redact.words.secret_words import SECRET_WORDS, either, without_longer
+from memd.redact.words.secret_words import SECRET_WORDS, either, shortest_anchors
 
 _WORDS = SECRET_WORDS.plain
 # A label in a sentence has blanks, and underscores as the name of a setting.
@@ -153,6 +153,6 @@ RULES = (
         _numbered,
         needs=Nearby(re.compile(r"(?<=[^\x00-\xff])[._-]?[0-9]{2}"), 0, 90, 4, has_digit=True),
     ),
-    Rule("password-spelled", "password", without_longer(_WORDS.spelling), _spelled),
+    Rule("password-spelled", "password", shortest_anchors(_WORDS.spelling), _spelled),
 )
 """One rule a place of the word, one for words with a number, and one for how a word is spelled."""

@@ -1,10 +1,10 @@
-"""Finds answers to security questions: names behind a label for them, in a dozen languages."""
+"""Finds answers to security questions, and words that are said at a door or on the telephone, in a dozen languages."""
 
 import re
 
 from memd.redact.rule import Rule, Span, line_end, line_start
 from memd.redact.values import secret_values
-from memd.redact.words.secret_words import SECRET_WORDS, either, without_longer
+from memd.redact.words.secret_words import SECRET_WORDS, either, shortest_anchors
 
 _WORDS = SECRET_WORDS.answers
 _NAME = r"(?-i:[A-ZÀ-ÞА-ЯЁ])[^\W\d_][\w'’-]{1,24}(?:[ ](?-i:[A-ZÀ-ÞА-ЯЁ])[\w'’-]{1,24}){0,2}"
@@ -263,11 +263,11 @@ _ENDS_JAPANESE = re.compile(
 )
 
 RULES = (
-    Rule("word-said-aloud", "password", without_longer(_WORDS.words), _said_aloud),
+    Rule("word-said-aloud", "password", shortest_anchors(_WORDS.words), _said_aloud),
     Rule(
         "answer-remembered",
         "password",
-        without_longer((*_WORDS.remembered, *_WORDS.perhaps_remembered)),
+        shortest_anchors((*_WORDS.remembered, *_WORDS.perhaps_remembered)),
         _remembered,
     ),
     Rule(

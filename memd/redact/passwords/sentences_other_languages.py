@@ -1,4 +1,4 @@
-"""Finds secrets in sentences in Chinese and a dozen other languages except English: "密码是 ..."."""
+"""Finds secrets in sentences in other languages than English: "密码是 ...", "la contraseña es ...". Chinese has patterns of its own."""
 
 import re
 import string

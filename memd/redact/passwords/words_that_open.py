@@ -248,4 +248,3 @@ RULES = (
     Rule("password-in-export", "password", ("@",), _of_row, needs=Nearby(re.compile(r"[a-z][,;\t](?=\S)"), 0, 60, 3)),
     Rule("password-below-mail", "password", ("@",), _below_mail, needs=Nearby(re.compile(r"\n"), 0, 90)),
 )  # fmt: skip
-"""One rule a form."""

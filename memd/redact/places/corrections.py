@@ -26,4 +26,3 @@ def _corrected(text: str, at: int) -> Span | None:
 
 
 RULES = (Rule("corrected", "password", _CORRECTS, _corrected, needs=Nearby(DIGIT, 0, 60)),)
-"""One rule."""

@@ -8,7 +8,7 @@ import re
 
 from memd.redact.rule import Rule, Span
 from memd.redact.values import secret_candidates, secret_values
-from memd.redact.words.secret_words import SECRET_WORDS, either, without_longer
+from memd.redact.words.secret_words import SECRET_WORDS, either, shortest_anchors
 
 _WORDS = SECRET_WORDS.below
 _PASSWORDS = tuple(dict.fromkeys((*_WORDS.labels, *_WORDS.in_chinese, *SECRET_WORDS.passwords)))
@@ -69,7 +69,7 @@ def _said_below(text: str, at: int) -> Span | None:
 _OTHERS_IN_CHINESE = tuple(word for word in _WORDS.others if not word.isascii() and not word[0].islower())
 
 RULES = (
-    Rule("password-below", "password", without_longer(_LABELS), _below),
-    Rule("password-said-below", "password", without_longer((*_NEXT, *_DOWN)), _said_below),
+    Rule("password-below", "password", shortest_anchors(_LABELS), _below),
+    Rule("password-said-below", "password", shortest_anchors((*_NEXT, *_DOWN)), _said_below),
 )
 """What is below a label alone, and below a sentence that says so."""

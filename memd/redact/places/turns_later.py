@@ -7,7 +7,7 @@ import re
 
 from memd.redact.rule import LEAD_IN, Rule, Span, in_lower_case, line_start
 from memd.redact.values import secret_candidates
-from memd.redact.words.secret_words import SECRET_WORDS, either, without_longer
+from memd.redact.words.secret_words import SECRET_WORDS, either, shortest_anchors
 
 _WORDS = SECRET_WORDS.below
 _LABELS = tuple(
@@ -51,5 +51,4 @@ def _later(text: str, at: int) -> Span | None:
     return secret_candidates.password_alone(said, match.start("secret"))
 
 
-RULES = (Rule("told-turns-later", "password", without_longer(_LABELS), _later),)
-"""One rule."""
+RULES = (Rule("told-turns-later", "password", shortest_anchors(_LABELS), _later),)

@@ -576,4 +576,3 @@ RULES = tuple(
     )
     for word in WORDS
 )
-"""One rule a word."""

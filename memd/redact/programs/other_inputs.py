@@ -271,4 +271,3 @@ RULES = (
     Rule("typed-too-late", "password", ("command not found", "unknown command"), _missed),
     Rule("entered-in-scenario", "password", ("enter", "type", "fill", "submit", "in as", "in with", "credentials", "login with"), _entered, needs=Nearby(re.compile("[\"“']"), 0, 30)),
 )  # fmt: skip
-"""One rule a way."""

@@ -270,4 +270,3 @@ RULES = (
     Rule("salt-named", "key", ("hash_salt'", "blowfish_secret'", "secret_salt'", "cookie_secret'", "app_secret'"), _behind(r"[a-z_]{8,18}'\]?[ ]?(?:=>?|,)[ ]?'(?P<secret>[^'\n]{16,128})'"), needs=Nearby(DIGIT, 0, 60)),
     Rule("user-flag-and-password", "password", ("-u ", "-user ", "-username ", "--user "), _with_user, needs=Nearby(re.compile("-[pP]"), 0, 80, 2)),
 )  # fmt: skip
-"""One rule a place."""

@@ -13,49 +13,9 @@ _LETTERS_OF_SYLLABLE = 2.3  # on average; of separate ones two
 _PARTS = re.compile(r"[a-z]+")
 _JOINED = re.compile(r"[a-z]{2,6}(?:[-_][a-z]{2,6}){2,8}")
 # What people join with such words, and cities, which are names of servers and regions.
-_JOINS = frozenset(
-    [
-        "no",
-        "my",
-        "i",
-        "is",
-        "ok",
-        "go",
-        "love",
-        "vip",
-        "wifi",
-        "bb",
-        "mm",
-        "gg",
-        "jj",
-        "dd",
-        "the",
-        "and",
-        "admin",
-        "ilove",
-    ]
-)
-_CITIES = frozenset(
-    [
-        "beijing",
-        "shanghai",
-        "hangzhou",
-        "shenzhen",
-        "guangzhou",
-        "chengdu",
-        "nanjing",
-        "wuhan",
-        "qingdao",
-        "zhangjiakou",
-        "tianjin",
-        "chongqing",
-        "suzhou",
-        "xian",
-        "ningxia",
-        "jinan",
-        "taipei",
-        "taiwan",
-    ]
+_JOINS = randomness.words_in("no my i is ok go love vip wifi bb mm gg jj dd the and admin ilove")
+_CITIES = randomness.words_in(
+    "beijing shanghai hangzhou shenzhen guangzhou chengdu nanjing wuhan qingdao zhangjiakou tianjin chongqing suzhou xian ningxia jinan taipei taiwan"
 )
 _SOUNDS = re.compile(rf"{CHINESE_SOUNDS.pattern}|ua")
 _ABBREVIATION = re.compile(r"[b-df-hj-np-tv-z]{1,4}")

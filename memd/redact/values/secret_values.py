@@ -16,6 +16,7 @@ from memd.redact.values.randomness import (
     looks_mixed,
     looks_random,
     mixes,
+    words_in,
 )
 from memd.redact.words.bip39 import words_of
 from memd.redact.words.secret_words import SECRET_WORDS, either
@@ -564,14 +565,10 @@ def has_symbol(text: str) -> bool:
 _SYMBOL = re.compile(r"[^\w\s'’./:-]|-[^-]*-|[A-Za-z]-[A-Za-z]")
 
 
-# --- words and letters drawn by chance
+# --- words that are no secrets
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-HARMLESS_WORDS = _words(
+HARMLESS_WORDS = words_in(
     """
     a about above abstract accepted account admin-only aes aes-256 after again against all allowed
     already also always am an and any anything apikey are argon2 argon2id argument array as async at
@@ -604,10 +601,10 @@ HARMLESS_WORDS = _words(
 ) | frozenset(SECRET_WORDS.statements)
 """What a value says about itself, what a type or a keyword of a program is, what goes on in a sentence."""
 
-SETTING_WORDS = _words("disabled empty enabled false nil no none null optional required true undefined yes")
+SETTING_WORDS = words_in("disabled empty enabled false nil no none null optional required true undefined yes")
 """What a variable of an environment is set to, where it has no password."""
 
-SENTENCE_WORDS = _words(
+SENTENCE_WORDS = words_in(
     """
     a an and are at be can change confirm current enter for forgot incorrect invalid is it least login
     must my new not of or our passphrase password please required reset should sign that the this to was

@@ -241,8 +241,8 @@ SECRET_WORDS = msgspec.convert(
 )
 
 
-def without_longer(words: Collection[str]) -> tuple[str, ...]:
-    """Return the words that begin with no other one, as anchors: where a longer one stands, a search for these finds the shorter one."""
+def shortest_anchors(words: Collection[str]) -> tuple[str, ...]:
+    """Return the words without those that begin with another one: a search for the shorter one finds them, too."""
     return tuple(
         word for word in words if not any(word.startswith(other) for other in words if other != word)
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from memd.domain_types import FoundFile, Turn
+from memd.sources.redactor_interface import TurnRedactor
 from memd.sources.safe_open import FileHeld, FileMissing
 from memd.sources.transcripts import exports, openclaw, opencode_database
 from memd.sources.transcripts.database_file import READ_BYTES, OpenDatabase, look_into
@@ -43,7 +44,6 @@ from memd.sources.transcripts.reader import (
     parse_all,
 )
 from memd.sources.transcripts.turn_builder import UnresolvedReference
-from memd.sources.turn_redactor import TurnRedactor
 from memd.text.memory_paths import Parts, Root, SessionPaths, admits, parts_below, session_name
 from memd.text.transcript_files import Layout, is_database
 

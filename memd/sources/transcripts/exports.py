@@ -16,6 +16,7 @@ import msgspec
 
 from memd.domain_types import FoundFile, Stamp
 from memd.sources.notes import reliable_stamp
+from memd.sources.redactor_interface import TurnRedactor
 from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, open_inside, refusal
 from memd.sources.transcripts import chats
 from memd.sources.transcripts.database_sessions import ListedSession, SessionListing, number_of
@@ -24,7 +25,6 @@ from memd.sources.transcripts.open_transcript import Growth
 from memd.sources.transcripts.parser import TranscriptParser
 from memd.sources.transcripts.read_position import ReadMark, ReadProgress
 from memd.sources.transcripts.reader import Reading, UnchangedTranscript, WholeTranscript
-from memd.sources.turn_redactor import TurnRedactor
 from memd.text.memory_paths import Parts, SessionPaths
 
 MAX_CONVERSATION_BYTES = 64 << 20

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from memd.domain_types import FoundFile, Stamp
+from memd.sources.redactor_interface import TurnRedactor
 from memd.sources.safe_open import FileMissing
 from memd.sources.transcripts import lenient_json
 from memd.sources.transcripts.database_file import OpenDatabase, ShortRead
@@ -31,7 +32,6 @@ from memd.sources.transcripts.parser import StaleParserState, TranscriptParser
 from memd.sources.transcripts.read_position import MAX_LINE_BYTES, ReadMark, ReadProgress
 from memd.sources.transcripts.reader import GrownTranscript, Reading, UnchangedTranscript, WholeTranscript
 from memd.sources.transcripts.turn_builder import UnresolvedReference
-from memd.sources.turn_redactor import TurnRedactor
 
 _WANTED = {
     "session": frozenset({"id", "time_updated"}),

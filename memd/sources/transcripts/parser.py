@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from memd.runtime.profiling import timed_part
+from memd.sources.redactor_interface import TurnRedactor
 from memd.sources.transcripts import (
     chats,
     claude_code,
@@ -23,7 +24,6 @@ from memd.sources.transcripts import (
 from memd.sources.transcripts.format import Event, Format, SessionFacts, TurnAdded, UnparsedLine
 from memd.sources.transcripts.read_position import ReadProgress
 from memd.sources.transcripts.turn_builder import TurnBuilder
-from memd.sources.turn_redactor import TurnRedactor
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {

@@ -8,6 +8,7 @@ import msgspec
 
 from memd.domain_types import FoundFile, Stamp, Turn
 from memd.sources.notes import TooLarge, reliable_stamp
+from memd.sources.redactor_interface import TurnRedactor
 from memd.sources.safe_open import FileHeld, refusal
 from memd.sources.transcripts.format import SessionFacts
 from memd.sources.transcripts.open_transcript import OpenTranscript, open_transcript, unpacked
@@ -21,7 +22,6 @@ from memd.sources.transcripts.read_position import (
     mark_of,
 )
 from memd.sources.transcripts.turn_builder import UnresolvedReference
-from memd.sources.turn_redactor import TurnRedactor
 from memd.text.memory_paths import Root
 
 _PIECE_BYTES = 1 << 20

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from memd.domain_types import FoundFile, Kind, Stamp, Turn
+from memd.sources.redactor_interface import TurnRedactor
 from memd.sources.transcripts.database_reader import read_entry
 from memd.sources.transcripts.read_position import ReadProgress, decoded, encoded
 from memd.sources.transcripts.reader import (
@@ -17,7 +18,6 @@ from memd.sources.transcripts.reader import (
     WholeTranscript,
     read_transcript,
 )
-from memd.sources.turn_redactor import TurnRedactor
 from memd.text.memory_paths import Root, SessionPaths
 from memd.text.transcript_files import Layout
 

@@ -1,4 +1,4 @@
-"""What reads files needs of a redactor."""
+"""The interface of a redactor, as the readers of notes and transcripts call it."""
 
 from collections.abc import Mapping
 from typing import Protocol
