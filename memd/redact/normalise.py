@@ -247,8 +247,11 @@ def base64_texts(text: str, runs: Runs) -> Iterator[tuple[int, int, str]]:
     after = 0
     for long in _LONG.finditer(runs.text):
         at = runs.place(long.start())
-        match = _BASE64.match(text, at) if at >= after else None
-        if match is None or _ONLY_TEXT.fullmatch(_bytes(match[0][:_PROBE]).decode("latin-1")) is None:
+        # Most base64 encodes no text. Its first characters tell, and its other lines need not be read.
+        if at < after or _ONLY_TEXT.fullmatch(_bytes(text[at : at + _PROBE]).decode("latin-1")) is None:
+            continue
+        match = _BASE64.match(text, at)
+        if match is None:
             continue
         after = match.end()
         # The last line may be a word that does not belong to it.

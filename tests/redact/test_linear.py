@@ -1,5 +1,6 @@
 """That no text makes a pattern take more than its share: by the structure of the patterns, and by what they take."""
 
+import base64
 import importlib
 import pkgutil
 import random
@@ -229,6 +230,17 @@ def test_a_crowd_takes_few_calls_a_sign(filler: str, anchor: str) -> None:
     )  # patterns are compiled, and lists are read, on first use
     text = hostile.repeated(filler, anchor, 4_000, numbered=True)
     assert hostile.work(redactor, text) < 15 * len(text)
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\n> "])
+def test_lines_of_base64_that_encode_no_text_are_read_once(ends: str) -> None:
+    """Sixteen times a picture takes far from 256 times as long."""
+    redactor = Redactor(Redact())
+    rng = random.Random(ends)
+    lines = [base64.b64encode(rng.randbytes(54)).decode() for _ in range(6_400)]
+    short, long = (ends.join(lines[:count]) for count in (400, 6_400))
+    tries = (hostile.seconds(redactor, long) / hostile.seconds(redactor, short) for _ in range(5))
+    assert any(growth < 40 for growth in tries)
 
 
 def test_what_repeats_itself_takes_hardly_longer_than_a_part_of_it() -> None:
