@@ -41,10 +41,12 @@ from memd.redact.passwords import (
 from memd.redact.places import corrections, line_below, lists, scored_context, tables, turns_later
 from memd.redact.programs import (
     assignments,
+    client_calls,
     command_line,
     headers,
     links_that_let_in,
     other_inputs,
+    password_files,
     settings_and_cookies,
     tool_output,
     urls,
@@ -102,8 +104,10 @@ _RULES_AND_REASONS: tuple[tuple[tuple[Rule, ...], str], ...] = (
     (turns_later.RULES, "a turn that says nothing else, after one that asked for it"),
     (corrections.RULES, "a correction of a secret right before it"),
     (command_line.RULES, "an argument of a command that is a password or a token"),
+    (client_calls.RULES, "an argument of a call that connects a client"),
     (other_inputs.RULES, "what a program is given in a place for a secret"),
     (tool_output.RULES, "a place that a tool, a device or an export has for a secret"),
+    (password_files.RULES, "a file that keeps a user and a password a line"),
     (settings_and_cookies.RULES, "a place that a setting, a program or a cookie has for a secret"),
     (links_that_let_in.RULES, "a link that lets in whoever has it"),
     ((*keys_in_sentences.RULES, *keys_in_sentences_east_asian.RULES), "a key that its sentence tells"),

@@ -21,6 +21,11 @@ _MAIL = re.compile(
     r"@[\w-]{1,60}(?:\.[\w-]{1,30}){1,4}[\"'`)]?(?P<by>[ ][/|–-][ ]|:|[ ]pw[ ]|[ ]{0,3}(?:->|→|=>)[ ]{1,3}|[ ]?[,;][ ]|[ ](?:and|with)[ ]|[ ]{1,3}(?=[!-~]{8}))[\"'`]?(?P<secret>[!-~]{6,64})",
     re.ASCII | re.IGNORECASE,
 )
+# A line of a map for relays: smtp.example.org:ann@example.org:hunter2, [smtp.example.org]:587 ann@example.org:hunter2
+_OF_RELAY = re.compile(
+    r"(?:\A|\n)[ \t]{0,4}(?:\*|[\w*-]{1,40}(?:\.[\w-]{1,40}){1,4}|\[[\w.-]{1,80}\](?::\w{1,10})?)[: \t]{1,8}[\w.+-]{1,64}\Z",
+    re.ASCII,
+)
 _SURE_OF_MAIL = frozenset({" / ", " | ", " pw ", " - ", " – "})
 _AT_HOST = re.compile(r":(?P<secret>[^\s:@/'\"`]{6,64})@(?=[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b)", re.ASCII)
 _COPIES = re.compile(r"\b(?:scp|rsync|git|ssh|sftp|clone|remote)\b", re.IGNORECASE)
@@ -118,6 +123,9 @@ def _with_mail(text: str, at: int) -> Span | None:
     if match is not None:
         said = match["secret"].rstrip(".,;\"'`")
         by = match["by"].lower()
+        ends_line = text[match.end() : match.end() + 1] in {"", "\n"}
+        if by == ":" and ends_line and _OF_RELAY.search(text[max(0, at - 140) : at]) is not None:
+            return match.span("secret") if secret_values.is_given(said) else None
         if by == ":" and (
             "/" in said
             or not (is_strong(said) and any(map(str.isupper, said)) and any(map(str.islower, said)))

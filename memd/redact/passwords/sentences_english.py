@@ -357,8 +357,9 @@ def answer(asked: str, text: str) -> Span | None:
     return match.span("secret") if is_one and not secret_values.is_reference(said) else None
 
 
-# App passwords: four groups of four letters that are no words.
-_FOUR_BY_FOUR = re.compile(r"(?<![A-Za-z-])[a-z]{4}(?:[ -][a-z]{4}){3}(?![A-Za-z-])")
+# App passwords: four groups of four letters that are no words, or of letters and digits.
+_OF_FOUR = "(?=[0-9]{0,3}[a-z])[a-z0-9]{4}"
+_FOUR_BY_FOUR = re.compile(rf"(?<![A-Za-z0-9-])(?:{_OF_FOUR}[ -]){{3}}{_OF_FOUR}(?![A-Za-z0-9-])")
 
 
 def _of_program(text: str, at: int) -> Span | None:
@@ -366,7 +367,9 @@ def _of_program(text: str, at: int) -> Span | None:
     match = _FOUR_BY_FOUR.search(text, at, at + 88 if end < 0 else end)
     if match is None:
         return None
-    is_one = randomness.is_jumble(match[0].replace(" ", "").replace("-", ""))
+    said = match[0].replace(" ", "").replace("-", "")
+    is_mixed = sum(map(randomness.has_digit, re.split("[ -]", match[0]))) > 1
+    is_one = randomness.is_unlike_words(said) if is_mixed else randomness.is_jumble(said)
     return match.span() if is_one else None
 
 

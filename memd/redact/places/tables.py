@@ -24,7 +24,8 @@ _CODES = (
     "door code", "gate code", "entry code", "alarm code", "lock code", "safe code", "locker code", "access code", "pin", "keypad code", "pincode", "türcode", "digicode", "门禁码", "门禁密码", "开门密码", "暗証番号",
 )  # fmt: skip
 _NAMES_OF_CODES = re.compile(
-    rf"[*_`\"' ]{{0,4}}(?:{either(_CODES)})(?:[ _-]?code)?s?[*_`\"' ]{{0,4}}", re.IGNORECASE
+    rf"[*_`\"' ]{{0,4}}(?:(?!gpio|board|chip|bcm|arduino)[a-z-]{{2,12}}[ _](?=pin))?(?:{either(_CODES)})(?:[ _-]?code)?s?[*_`\"' ]{{0,4}}",
+    re.IGNORECASE,
 )
 _CODE = re.compile(r"[#*]?(?!(?:19|20)[0-9]{2}\Z)[0-9]{4,8}[#*]?|[0-9]{1,2}(?:-[0-9]{1,2}){2,3}")
 _PASS = re.compile(r"[*_`\" ]{0,4}pass[*_`\" ]{0,4}", re.IGNORECASE)
@@ -136,8 +137,9 @@ def _of_lines(text: str, begin: int, end: int) -> tuple[list[Span], int]:
     ruler = _line_end(text, end + 1)
     if _RULER.match(text[end + 1 : min(ruler, end + _MANY_SIGNS)]) is not None:
         after = ruler
-    elif mark in {"|", "│"}:
+    elif mark == "│" or (mark and not _has_no_ruler(header, text[end + 1 : ruler])):
         return [], end
+    is_drawn = after == ruler or mark not in {"|", "│"}
     count = header.count(mark) if mark else 0
     while after < len(text):
         start, till = after + 1, _line_end(text, after + 1)
@@ -145,13 +147,25 @@ def _of_lines(text: str, begin: int, end: int) -> tuple[list[Span], int]:
         if len(row) > _MANY_SIGNS:
             break
         if mark and row.count(mark) == count:
-            cells += _cells(row, start, mark, columns)
+            # Without a ruler, it may be a sentence with bars.
+            cells += [cell for cell in _cells(row, start, mark, columns) if is_drawn or " " not in cell.said]
         elif not mark and row.strip():
             cells += _ordered_cells(row, start, header) or _aligned_cells(row, start, starts)
         elif not (mark in {"|", "│"} and _RULER.match(row) and row.strip()):
             break
         after = till
     return _secrets_of(cells), after
+
+
+def _has_no_ruler(header: str, row: str) -> bool:
+    """Return whether the first two lines of a table are enough without a ruler: its cells are parted by bars and blanks, or not by bars."""
+    count = header.count("|")
+    return not count or (
+        count == header.count(" | ") == row.count(" | ")
+        and count > 1
+        and row.count("|") == count
+        and all(map(_HEADING.fullmatch, header.split("|")))
+    )
 
 
 class _Cell(msgspec.Struct, frozen=True):

@@ -114,6 +114,10 @@ WORDS = (
             "parool",
         )
     ),
+    KeyWord(
+        "pre-shared", "password", "shared", r"shared(?:[_-]?key)?", "password", before=("pre", "pre_", "pre-")
+    ),
+    KeyWord("secret-phrase", "password", "secret", r"secret[_-]?(?:phrase|word)", "password"),
     KeyWord("secret", "secret", "secret", r"secret", "token"),
     KeyWord(
         "token",
@@ -354,7 +358,7 @@ def _value_after(text: str, at: int, end: int, strength: Strength) -> Span | Non
         if place is not None:
             return _behind_flag(text, place.end(), strength)
     return (
-        _handed(text, end, strength, shouts=shouts)
+        _handed(text, end, strength, name=name + key_end, shouts=shouts)
         or _below(text, end, strength)
         or _loose(text, end, strength, name)
     )
@@ -388,18 +392,23 @@ def _behind_flag(text: str, at: int, strength: Strength) -> Span | None:
     return _judged(value, strength, shouts=True, spoken=False)
 
 
-def _handed(text: str, end: int, strength: Strength, *, shouts: bool) -> Span | None:
+def _handed(text: str, end: int, strength: Strength, *, name: str, shouts: bool) -> Span | None:
     """Return a literal directly after the key, separate or in brackets."""
     place = _QUOTED_NEXT.match(text, end)
     is_apart = place is not None
     place = place or _HANDED.match(text, end)
     value = None if place is None else secret_values.value_at(text, place.end())
-    if value is None or not ((is_apart and shouts) or _has_digit_or_sign(value.text)):
+    if value is None:
+        return None
+    # A keyword of a map, as in Clojure.
+    is_keyword = text[end - len(name) - 1 : end - len(name)] == ":" and _SIGN.search(value.text) is not None
+    if not ((is_apart and shouts) or is_keyword or _has_digit_or_sign(value.text)):
         return None
     if strength != "password":
         is_one = randomness.is_scrambled(value.text) if is_apart else randomness.looks_random(value.text)
         return (value.start, value.end) if is_one else None
-    if is_apart and (" " in value.text or not (shouts or any(map(str.isdigit, value.text)))):
+    has_sign = shouts or is_keyword or any(map(str.isdigit, value.text))
+    if is_apart and (" " in value.text or not has_sign):
         return None
     return _judged(value, "password", shouts=False, spoken=False)
 
@@ -409,6 +418,7 @@ def _has_digit_or_sign(text: str) -> bool:
 
 
 _SIGNS = re.compile(r"[!@#$%^&*+=?~;<>{}|\[\]]")
+_SIGN = re.compile(r"[^\w\s'’./:-]")
 
 
 def _loose(text: str, end: int, strength: Strength, name: str) -> Span | None:
@@ -493,7 +503,7 @@ def _behind(
     if not _fits(sep, value, line):
         return None
     # Neither is prose: the flag of a command, and the keys and values that connect to a database.
-    connects = _CONNECTS.match(value.rest) is not None
+    connects = _CONNECTS.match(value.rest) is not None or _CONNECTED.search(line[-160:]) is not None
     if head[0] == "=" and (connects or (name.startswith("--") and not value.text.isupper())):
         value = msgspec.structs.replace(value, rest="", quoted=value.quoted or connects)
     spoken = (
@@ -507,7 +517,13 @@ def _behind(
     value = msgspec.structs.replace(value, quoted=True) if is_literal else value
     return _judged(
         value, strength, shouts=shouts and sep in {"=", ":=", "?=", ":"}, spoken=spoken, alone=alone
-    )
+    ) or (_exported(value, line) if strength == "password" and shouts and head[0] == "=" else None)
+
+
+def _exported(value: secret_values.SecretValue, line: str) -> Span | None:
+    """Return a passphrase with words of sentences, of a variable that a command exports."""
+    is_one = value.quoted and _EXPORTS.fullmatch(line) is not None and secret_values.is_phrase(value.text)
+    return (value.start, value.end) if is_one else None
 
 
 def _is_line(text: str, value: secret_values.SecretValue, before: str) -> bool:
@@ -521,6 +537,12 @@ _IN_SECTION = re.compile(
 )
 # Another key and value of the line, as in a connection string or an inventory.
 _CONNECTS = re.compile(r"[ ][a-z][a-z_]{1,40}=[^\s=]")
+# The same before the last one.
+_CONNECTED = re.compile(
+    r"(?<!\w)(?:host|hostaddr|dbname|user|port|server|database|uid)=[^\s=;\"']{1,80}[ ](?:[a-z_]{2,20}=[^\s=]{1,60}[ ]){0,6}\Z"
+)
+# What sets a variable of the environment.
+_EXPORTS = re.compile(r"[ \t$>#*-]{0,8}(?:export|ENV|declare[ ]-x|set[ ]-x|\$env:)[ ]{0,2}", re.IGNORECASE)
 
 
 def _fits(sep: str, value: secret_values.SecretValue, line: str) -> bool:

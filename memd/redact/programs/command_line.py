@@ -20,6 +20,7 @@ _APART: dict[str, tuple[str, ...]] = {
     "k": ("openssl", "ossutil", "obsutil", "cosutil", "coscli"),
     "A": ("snmp",),
     "X": ("snmp",),
+    "t": ("influx",),
 }  # fmt: skip
 _TOGETHER: dict[str, tuple[str, ...]] = {
     "p": (
@@ -41,7 +42,7 @@ _TOGETHER: dict[str, tuple[str, ...]] = {
 _OF_MANY = frozenset("pPw")  # flags for passwords in so many programs that the value itself decides
 _PUTTY = ("plink", "pscp", "psftp", "putty")
 _USER = re.compile(
-    r"""(?:-u|--user|--proxy-user|-U|-a|--auth)[ =]{0,2}(?P<quote>\\{0,7}["'])?(?P<name>[^\s:"'\\,%]{0,100}(?:\\{1,2}[^\s:"'\\,%]{1,60}(?=%))?)(?P<by>[:,%])(?P<secret>(?(quote)[^"'\n\\]{3,200}|[^\s"'\\]{3,200}))"""
+    r"""(?:-u|--user|--proxy-user|-U|-a|--auth)[ =]{0,2}(?P<quote>\\{0,7}["'])?(?P<name>[^\s:"'\\,%]{0,100}(?:\\{1,2}[^\s:"'\\,%]{1,60}(?=%))?)(?P<by>[:,%])(?:(?<=,)["'](?=[^\s"']{3,200}["']))?(?P<secret>(?(quote)[^"'\n\\]{3,200}|[^\s"'\\]{3,200}))"""
 )
 # The text between user name and password, by program.
 _USES: dict[str, tuple[str, ...]] = {
@@ -255,7 +256,7 @@ _PGPASS = re.compile(
 )
 # A line of its own in a protocol log.
 _SPOKEN = re.compile(
-    r"auth[ ](?:(?:plain|login|xoauth2|cram-md5)[ ](?P<secret>[A-Za-z0-9+/]{8,2048}={0,2})(?=\s|\Z)|(?P<redis>[!-~]{6,200})(?=\n|\Z))",
+    r"auth[ ](?:(?:plain|login|xoauth2|cram-md5)[ ](?P<secret>[A-Za-z0-9+/]{8,2048}={0,2})(?=\s|\Z)|(?:(?<=>[ ]AUTH[ ])[\w.@-]{1,40}[ ])?(?P<redis>[!-~]{6,200})(?=\n|\Z))",
     re.IGNORECASE,
 )
 _USER_PASS = re.compile(
@@ -347,10 +348,6 @@ _LOGIN = re.compile(
 _JOINS = re.compile(
     rf"(?:wifi(?:multi)?\.begin|softap|addap)[ ]?\(\s{{0,20}}{_USER_ARGUMENT}{_STRING}", re.IGNORECASE
 )
-_CONNECTS = re.compile(
-    rf"(?:connect(?:ion)?|pdo|mysqli|open_?database)[ ]?\(\s{{0,20}}(?:{_USER_ARGUMENT}|{_FIRST}){_USER_ARGUMENT}{_STRING}",
-    re.IGNORECASE,
-)
 # The key for signing claims is the second argument, the key of a hash the first.
 _SIGNS = re.compile(
     rf"(?:jwt[.:]{{1,2}}\w{{4,20}}\(\s{{0,20}}(?:[\w.$&*]{{1,60}}|\{{[^{{}}\n]{{0,80}}\}})[ ]?,\s{{0,20}}"
@@ -358,7 +355,9 @@ _SIGNS = re.compile(
     rf"|cryptojs\.[a-z0-9]{{2,10}}(?:\.(?:en|de)crypt)?)\(\s{{0,20}}(?:[\w.]{{1,40}}|[\"'][\w-]{{1,20}}[\"'])?(?:[ ]?,[ ]?)?(?:[\w.]{{1,30}}\([ ]?)?){_STRING}",
     re.IGNORECASE,
 )
-_SECURE = re.compile(rf"ConvertTo-SecureString(?:[ ]-String)?[ ]{_STRING}", re.IGNORECASE)
+_SECURE = re.compile(
+    rf"ConvertTo-SecureString(?:[ ]-(?:String|AsPlainText|Force)){{0,3}}[ ]{_STRING}", re.IGNORECASE
+)
 
 
 def _given(pattern: re.Pattern[str], *, random: bool = False, plain: bool = False) -> Find:
@@ -439,8 +438,8 @@ RULES = (
     Rule(
         "pw-directive",
         "password",
-        ("bindpw ", "bindpw\t", "rootpw ", "rootpw\t"),
-        _behind(r"(?:bind|root)pw[ \t]{1,16}", strong=True),
+        ("bindpw ", "bindpw\t", "rootpw ", "rootpw\t", "rootpw: "),
+        _behind(r"(?:bind|root)pw:?[ \t]{1,16}", strong=True),
     ),
     Rule(
         "configured-auth",
@@ -612,13 +611,6 @@ RULES = (
         "password",
         ("wifi.begin", "wifimulti.begin", "softap", "addap"),
         _given(_JOINS, plain=True),
-    ),
-    Rule(
-        "connection-call",
-        "password",
-        ("connect", "pdo", "mysqli", "open"),
-        _given(_CONNECTS),
-        skips_prose=True,
     ),
     Rule(
         "signing-call",

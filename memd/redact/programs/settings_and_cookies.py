@@ -2,16 +2,18 @@
 
 import re
 
-from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span
+from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span, line_start, sought
 from memd.redact.values import randomness, secret_values
+from memd.redact.words.secret_words import SECRET_WORDS, either
 
 
-def _behind(pattern: str, *, strong: bool = True, flags: int = re.IGNORECASE) -> Find:
+def _behind(pattern: str, *, strong: bool = True, given: bool = False, flags: int = re.IGNORECASE) -> Find:
     """Return a Find for the group "secret" of a pattern that begins at the anchor; no reference to a secret is one.
 
     Args:
         pattern: A regular expression.
         strong: Whether the secret must have letters and digits.
+        given: Whether it may be a word instead, since nothing else is in that place.
         flags: Of the pattern.
     """
     compiled = re.compile(pattern, flags | re.ASCII)
@@ -20,6 +22,8 @@ def _behind(pattern: str, *, strong: bool = True, flags: int = re.IGNORECASE) ->
         match = compiled.match(text, at)
         if match is None or secret_values.is_reference(match["secret"]):
             return None
+        if given:
+            return match.span("secret") if secret_values.is_given(match["secret"]) else None
         is_one = not strong or secret_values.is_strong(match["secret"])
         return match.span("secret") if is_one else None
 
@@ -78,10 +82,11 @@ _PAIR_OF_ROW = _behind(
 # --- p=md5('Tangyuan@706640')
 
 _HASHED = re.compile(
-    r"(?:md5|sha1|sha256|sha512|hash|hex_md5|bcrypt)\([\"'](?P<secret>[^\"'\n]{5,64})[\"']", re.IGNORECASE
+    r"(?:md5|sha1|sha2|sha256|sha512|hash|hex_md5|bcrypt|password|crypt|encrypt)\([\"'](?P<secret>[^\"'\n]{5,64})[\"']",
+    re.IGNORECASE,
 )
 _OF_PASSWORD = re.compile(
-    r"(?:(?<![A-Za-z])(?:p|pw|pwd|pass|passwd|password|mdp|senha|clave)|密码|密碼|口令)[\"']?[ ]?(?:=>?|:|：|是)[ ]?\Z",
+    rf"(?:(?<![A-Za-z])(?:p|pw|pwd|pass|passwd|password|clave|(?:{either(SECRET_WORDS.passwords)})[a-z]{{0,4}})|密码|密碼|口令)[\"'`]?[ ]?(?:=>?|:|：|是)[ ]?\Z",
     re.IGNORECASE,
 )
 
@@ -93,6 +98,22 @@ def _hashed(text: str, at: int) -> Span | None:
     said = match["secret"]
     is_one = secret_values.is_strong(said) and not secret_values.is_reference(said)
     return match.span("secret") if is_one else None
+
+
+# --- UPDATE settings SET value = 'Kvist(44)' WHERE name = 'smtp_password'
+
+_SET_BY_NAME = re.compile(
+    r"set[ ][\w.`\"\[\]]{1,40}[ ]?=[ ]?'(?P<secret>[^'\n]{4,200})'[ ](?:,[^\n']{0,80})?where[ ][\w.`\"\[\]]{1,40}[ ]?=[ ]?'[\w.-]{0,40}(?:pw|pwd|pass|passwd|password|secret|token|api_?key)'",
+    re.IGNORECASE,
+)
+
+
+def _set_by_name(text: str, at: int) -> Span | None:
+    match = _SET_BY_NAME.match(text, at)
+    if match is None or not secret_values.is_given(match["secret"]):
+        return None
+    said = match["secret"]
+    return match.span("secret") if secret_values.is_strong(said) or secret_values.has_symbol(said) else None
 
 
 # --- cookies and numbers of sessions, by the names that sites give them
@@ -202,11 +223,56 @@ _OF_DEVICE = re.compile(
 )
 
 
+# In quotes behind the kind of the key, it may be words.
+_OF_DEVICE_IN_QUOTES = re.compile(
+    r"(?:pre-shared-(?:key|secret)[ ](?:ascii-text|local|remote)|(?:authentication|privacy)-(?:md5|sha|des|aes128|3des)[ ](?:authentication|privacy)-password|plain-text-password-value|(?:radius|tacacs)-?(?:plus-)?server[ ]\S{3,60}[ ]secret)[ ]\"(?P<secret>[^\"\n$]{4,80})\"",
+    re.IGNORECASE,
+)
+
+
 def _of_device(text: str, at: int) -> Span | None:
-    match = None if text[at - 1 : at].isalnum() else _OF_DEVICE.match(text, at)
+    if text[at - 1 : at].isalnum():
+        return None
+    quoted = _OF_DEVICE_IN_QUOTES.match(text, at)
+    if quoted is not None:
+        return quoted.span("secret") if secret_values.is_given(quoted["secret"]) else None
+    match = _OF_DEVICE.match(text, at)
     if match is None or secret_values.is_reference(match["secret"]):
         return None
     return match.span("secret") if secret_values.is_strong(match["secret"]) else None
+
+
+# --- createUser mon SHA "heron_reed" AES "otter_moss", snmp-server user mon ops v3 auth sha heron_reed
+
+_OF_SNMP_USER = re.compile(
+    r"(?<![\w-])(?:MD5|SHA(?:-?(?:224|256|384|512))?|DES|3DES|AES(?:[ -]?(?:128|192|256))?)[ ]{1,4}\"?(?P<secret>(?!(?:auth|priv|access|AES|DES|SHA|MD5)\b)[^\s\"'<>]{8,64})\"?(?=[ \t]|\n|\Z)",
+    re.IGNORECASE,
+)
+
+# --- sv_password "lighthouse", option key 'pine_needle': a line of settings that is a name and a value in quotes
+
+_LINE_OF_SETTING = re.compile(
+    r"(?:pass(?:word|wd|phrase)?|psk|sae_password|(?<=option[ ])(?:key|key[1-4]|pincode))[ \t]{1,16}(?P<quote>[\"'])(?P<secret>[^\s\"'$]{4,80})(?P=quote)[ \t]{0,4};?[ \t]{0,4}(?=\r?\n|\Z|//|[#;])",
+    re.IGNORECASE,
+)
+_BEGINS_SETTING = re.compile(
+    r"[ \t]{0,24}(?:[-*][ ])?(?:(?:option|set|seta|sets|con)[ ])?(?!(?:require|invalid|wrong|the|a)_)(?:[\w.-]{1,40}[_.-])?\Z",
+    re.IGNORECASE,
+)
+
+
+def _in_line_of_setting(text: str, at: int) -> Span | None:
+    match = _LINE_OF_SETTING.match(text, at)
+    if match is None or _BEGINS_SETTING.fullmatch(text, line_start(text, at, 70), at) is None:
+        return None
+    return match.span("secret") if secret_values.is_given(match["secret"]) else None
+
+
+# --- service: alarm_control_panel.alarm_disarm, and below it code: "8802"
+
+_CODE_OF_ALARM = re.compile(
+    r"(?<![\w.-])codes?[\"']?:[ ]{0,2}(?:\n[ \t]{1,12}-[ ])?[\"']?(?P<secret>[0-9]{4,10}|[0-9A-Za-z]{0,8}[0-9][0-9A-Za-z#*]{3,12})[\"']?[ \t]{0,4}(?=\n|\Z|[,}#])"
+)
 
 
 # --- <entry name="adminPw">Kolibri9vlucht</entry>
@@ -250,7 +316,13 @@ RULES = (
         _PAIR_OF_ROW,
         needs=Nearby(re.compile(r"(?i:values|update\s|replace\s|insert\s|settings|options|config)"), 240, 0, 8),
     ),
-    Rule("password-hashed-here", "password", ("md5(", "sha1(", "sha256(", "sha512(", "hash(", "bcrypt("), _hashed),
+    Rule("password-hashed-here", "password", ("md5(", "sha1(", "sha2(", "sha256(", "sha512(", "hash(", "bcrypt(", "password(", "crypt("), _hashed),
+    Rule("password-set-by-name", "password", ("set ",), _set_by_name, needs=Nearby(re.compile("(?i:where)[ ]"), 0, 340, 6)),
+    Rule("password-of-erlang", "password", ('pass, <<"', 'pass,<<"', 'password, <<"', 'passwd, <<"', 'password,<<"', 'secret, <<"'), _behind(r"[a-z]{4,8}[ ]?,[ ]?<<\"(?P<secret>[^\"\n]{4,120})\"", given=True)),
+    Rule("password-of-snmp-user", "password", ("createuser ", " v3 auth "), walk=sought(_OF_SNMP_USER, behind=160, width=100, is_one=secret_values.is_given)),
+    Rule("line-of-setting", "password", ("pass", "psk", "option key"), lambda text, at: _in_line_of_setting(text, at + 7 if text.startswith("option ", at) else at), needs=Nearby(re.compile("[\"'][ \t]{0,4};?[ \t]{0,4}(?:\n|\\Z|[/#;])"), 0, 140, 12)),
+    Rule("password-of-phone", "password", ("<p2>", "<p34>", "<p196>", "<p406>", "<p506>", "<p606>"), _behind(r"<p[0-9]{1,3}>(?P<secret>[^<>\s]{4,64})</p")),
+    Rule("code-of-alarm", "code", ("alarm_disarm", "alarm_arm", "alarm_control_panel", "lock.unlock", "lock.lock"), walk=sought(_CODE_OF_ALARM, behind=240, width=60)),
     Rule("session-of-site", "cookie", _NAMES_OF_COOKIES, _of_session, needs=Nearby(DIGIT, 0, 90)),
     Rule("session-text", "token", _SESSIONS, _session_text, needs=Nearby(re.compile(r"[\w-]{120}", re.ASCII), 0, 80, 120)),
     Rule("api-hash", "key", ("api_hash", "app_hash"), _behind(r"(?:api|app)_hash[\"']?[ ]?[:=][ ]?[\"']?(?P<secret>[0-9a-f]{32})(?![0-9a-f])")),

@@ -26,6 +26,16 @@ def _at(written: str, *, strong: bool = False) -> Find:
     return find
 
 
+def _shown(text: str, at: int) -> Span | None:
+    """Return the literal that a console of a language prints below a call for a password."""
+    match = _SHOWN.match(text, at)
+    return match.span("secret") if match is not None and secret_values.is_given(match["secret"]) else None
+
+
+_SHOWN = re.compile(
+    r"(?:get_?pass(?:word)?\([^\n]{0,160}\)|[\w.]{0,20}(?:pass(?:word|wd)|pwd)[\"']\])[ \t]{0,4}\n[ \t]{0,4}(?:=>[ ]|Out\[[0-9]{1,4}\]:[ ])?(?P<quote>[\"'])(?P<secret>[^\s\"']{4,128})(?P=quote)[ \t]{0,4}(?=\n|\Z)",
+    re.IGNORECASE,
+)
 _WIFI_LABELS = (
     "key content",
     "关键内容",
@@ -55,6 +65,13 @@ RULES = (
         "password",
         ("<key>password</key>",),
         _at(r"<key>password</key>\s{0,40}<value[^<>\n]{0,80}>(?P<secret>[^<>\n]{4,400})</value>"),
+    ),
+    Rule(
+        "password-shown",
+        "password",
+        ("get_password(", "getpassword(", "getpass(", "password']", 'password"]', "passwd']", "pwd']"),
+        _shown,
+        needs=Nearby(re.compile(r"\n"), 0, 180),
     ),
     Rule("machine-key", "key", ('validationkey="', 'decryptionkey="'), _at(r'[a-z]{10}key="(?P<secret>[0-9a-f]{32,256})[",]')),
     Rule("session-cookie", "cookie", ("sessdata=", "bili_jct="), _at(r"[a-z_]{8}=(?P<secret>[\w%*.,-]{16,200})")),

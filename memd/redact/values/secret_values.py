@@ -91,6 +91,8 @@ def value_at(text: str, at: int) -> SecretValue | None:
     """Return the value that begins at a place, without its quotes; None if there is none."""
     opened = _OPEN.match(text, at)
     if opened is not None:
+        if text.startswith('" ', at) and _closes(text, at):
+            return None
         start = opened.end()
         end = _quoted_end(text, start, opened["quote"])
         quoted = True
@@ -111,6 +113,12 @@ def value_at(text: str, at: int) -> SecretValue | None:
     line_end = text.find("\n", end, end + 80)
     rest = text[end : line_end if line_end >= 0 else end + 80]
     return SecretValue(start, end, text[start:end], quoted, rest)
+
+
+def _closes(text: str, at: int) -> bool:
+    """Return whether a quote closes one of its line, as behind a prompt: read -p "New password: " PW && export PGPASSWORD="$PW"."""
+    left = max(0, at - 160)
+    return text.count('"', text.rfind("\n", left, at) + 1 or left, at) % 2 == 1
 
 
 def _whole(text: str, at: int) -> str:
@@ -153,7 +161,7 @@ def _trimmed(value: str) -> str:
 
 
 _REFERENCE = re.compile(
-    r"""\$[\w{(]|\?[A-Za-z]{2,30}\Z|@@?[A-Za-z_]{3,40}@{1,2}\Z|(?:ConvertTo|Get|Read|New|Import|Export|Invoke|Unprotect)-[A-Z][A-Za-z]{2,30}\b|%\(?[A-Za-z_]\w*\)?[%s]|%[sdr](?![A-Za-z0-9])|%[A-Za-z]/|\{\{|[0-9]{1,4}\}\}|\{[A-Za-z_][\w.\[\]]*[}!:(]|\(\?|\#\{|@\{|<[^\s>]{0,60}>?\Z|\[[^\]]{0,60}\]\Z
+    r"""\$[\w{(]|\?[A-Za-z]{2,30}\Z|@@?[A-Za-z_]{3,40}@{1,2}\Z|\(?(?:ConvertTo|Get|Read|New|Import|Export|Invoke|Unprotect)-[A-Z][A-Za-z]{2,30}\b|%\(?[A-Za-z_]\w*\)?[%s]|%[sdr](?![A-Za-z0-9])|%[A-Za-z]/|\{\{|[0-9]{1,4}\}\}|\{[A-Za-z_][\w.\[\]]*[}!:(]|\(\?|\#\{|@\{|<[^\s>]{0,60}>?\Z|\[[^\]]{0,60}\]\Z
     |(?:os\.environ|os\.getenv|getenv|process\.env|import\.meta|env|ENV|secrets|vars|var|local|data|self|this|args|config|cfg
       |settings|options|opts|params|request|req|ctx|context|props|state|form|user|std|System|Deno|vault|module|each)
       (?:\.|\[|\()[A-Za-z_"']
@@ -167,7 +175,7 @@ _REFERENCE = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _CALL = re.compile(
-    r"""[A-Za-z_$][\w$]{0,40}(?:\.[A-Za-z_$][\w$]{0,40})?=(?:void|[a-z]\.[A-Za-z_$][\w$]{0,40})\Z|[A-Za-z_$][\w.$]{0,80}\((?:\)|\{|[bBrRuUfF]{0,2}["'])|[A-Za-z]{2,14}=\Z|[A-Za-z_][\w.:]{0,200}[(\[][\w.,:()\[\]*&=+-]{0,200}\Z""",
+    r"""[A-Za-z_$][\w$]{0,40}(?:\.[A-Za-z_$][\w$]{0,40})?=(?:void|[a-z]\.[A-Za-z_$][\w$]{0,40})\Z|[A-Za-z_$][\w.$]{0,80}\((?:\)|\{|[bBrRuUfF]{0,2}["'])|[A-Za-z]{2,14}=\Z|[A-Za-z_][\w.:]{0,200}[(\[][\w.,:()\[\]*&=+?-]{0,200}\Z""",
     re.ASCII,
 )
 _EXAMPLE = re.compile(
@@ -436,6 +444,21 @@ def is_reference(text: str) -> bool:
     if not text.isascii() and _OF_LABEL.fullmatch(text) is not None:
         return True
     return _refers(text) or _EXAMPLE.match(text) is not None or _MARK.search(text) is not None
+
+
+def is_given(text: str) -> bool:
+    """Return whether what stands in a place for passwords alone is one, maybe a word: it is no reference and no word about passwords."""
+    said = text.strip()
+    return (
+        len(said) >= _SIGNS_OF_GIVEN
+        and any(map(str.isalnum, said))
+        and said.lower() not in HARMLESS_WORDS
+        and not is_reference(said)
+        and not is_something_else(said, quoted=True, shouts=True)
+    )
+
+
+_SIGNS_OF_GIVEN = 4
 
 
 def names_algorithm(text: str) -> bool:
