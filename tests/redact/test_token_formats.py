@@ -128,6 +128,13 @@ def test_what_is_glued_to_a_token_does_not_save_it(before: str) -> None:
         "s.replaceAllOccurrencesOf12",
         "lip_sync_animation_pipeline_2",
         "ion_channel_conductance_measurement_2",
+        "mint_condition_of_the_collection_in_2024",
+        "dub_techno_and_reggae_of_the_year_2024",
+        "MK_TEST_ALIGNMENT_OF_2_FIELDS",
+        "skey_derivation_function_2",
+        "org_0123456789abcdef0123456789abcdef",
+        "google.cloud.speech.v1.speech-client.transcribe2",
+        "config.v1.another-name-of-a-file.0123456789ab.d",
     ],
 )
 def test_what_begins_like_a_token_stays(text: str) -> None:
@@ -393,6 +400,14 @@ def test_identifiers_and_names_stay(text: str) -> None:
         ("stored as $2b$12$" + "aB3dE6gH9jK2mN5pQ8sT1v" * 2 + "aB3dE6gH9 for ann", "password-hash"),
         (
             "root:$6$saltsalt$" + "aB3dE6gH9jK2mN5pQ8sT1v" * 3 + "aB3dE6gH9jK2mN5pQ8sT:19700:0:::",
+            "password-hash",
+        ),
+        (
+            "got $krb5asrep$23$ann@example.org:" + "3e156ada" * 4 + "$" + "007497cb51b6c811" * 6,
+            "password-hash",
+        ),
+        (
+            "got $krb5tgs$23$*ann$example.org$web*$" + "3e156ada" * 4 + "$" + "007497cb51b6c811" * 6,
             "password-hash",
         ),
     ],

@@ -186,6 +186,8 @@ _HASH = (
 _SCRAM = (
     r"SCRAM-SHA-(?:1|256|512)\$[0-9]{1,7}:[A-Za-z0-9+/=]{8,64}\$[A-Za-z0-9+/=]{20,100}:[A-Za-z0-9+/=]{20,100}"
 )
+# What a Kerberos server sends, encrypted with a password: its name in tools that guess it, the user, a checksum and the data.
+_KERBEROS = r"\$krb5(?:asrep|tgs)\$(?:[0-9]{2}\$)?\S{0,300}?[0-9a-f]{24,32}\$[0-9a-f]{64,}+"
 TOKENS = tuple(
     Rule(
         row.kind,
@@ -208,6 +210,7 @@ APPLICATION = Rule(
 )
 HASHES = (
     Rule("password-hash-scram", "password-hash", ("scram-sha-",), matching(_SCRAM)),
+    Rule("password-hash-kerberos", "password-hash", ("$krb5asrep$", "$krb5tgs$"), matching(_KERBEROS)),
     Rule(
         "password-hash",
         "password-hash",
