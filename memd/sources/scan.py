@@ -33,7 +33,6 @@ from memd.sources.safe_open import (
 from memd.sources.scan_result import BlindReason, MountPoint, Scan, SkipReason, skip_of
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
-    OF_OWNER,
     ExtraDirectory,
     Parts,
     Root,
@@ -45,6 +44,7 @@ from memd.text.memory_paths import (
     admits_notes,
     descends,
     descends_into,
+    describes_owner,
     excluded_in,
     has_control,
     is_for_owner,
@@ -326,7 +326,7 @@ class _Search:
             if not stat.S_ISREG(status.st_mode) or status.st_size > self._max_bytes or status.st_nlink > 1:
                 others.append(entry)
                 continue
-            kind = Kind.CURATED if name.lower() in OF_OWNER else Kind.NOTE
+            kind = Kind.CURATED if describes_owner(name) else Kind.NOTE
             found = FoundFile(prefix + name, directory + name, kind, Stamp.of(status))
             self._candidates.append(
                 FileCandidate(root, (*above, name), found, status.st_dev, has_other_names=False)

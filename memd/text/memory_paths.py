@@ -16,6 +16,7 @@ import msgspec
 
 from memd.text import transcript_files
 from memd.text.transcript_files import Layout, Transcript
+from memd_client.copied_names import original_name
 
 Parts = tuple[str, ...]
 
@@ -24,6 +25,8 @@ SESSIONS = "sessions"
 
 _CURATED = frozenset({"memory.md", "user.md"})
 OF_OWNER = _CURATED | {"gemini.md", "memory_summary.md"}
+# In each of these names, so that nearly all others need no closer look.
+_HINT = re.compile("memory|user|gemini", re.IGNORECASE)
 # Directories whose name begins with a dot are skipped, too.
 _PRUNED = frozenset({"node_modules", "venv", "__pycache__", "site-packages"})
 # Deeper trees are accidents (a loop of bind mounts), and each level costs the scan an open directory.
@@ -48,7 +51,7 @@ class ExcludeGlobs(msgspec.Struct, frozen=True):
 
 
 class Workspace(msgspec.Struct, frozen=True):
-    """The workspace of an agent: MEMORY.md and USER.md in it, and memory/ below it."""
+    """The workspace of an agent: MEMORY.md and USER.md in it, with copies of them, and memory/ below it."""
 
     directory: Path  # absolute, symlinks resolved once; nothing below is followed
     exclude: ExcludeGlobs = ExcludeGlobs()
@@ -105,21 +108,27 @@ def is_markdown(name: str) -> bool:
 
 
 def is_curated(name: str) -> bool:
-    """Return whether a path in the index is that of a MEMORY.md or USER.md.
+    """Return whether a path in the index is that of a MEMORY.md or USER.md, or of a copy of one.
 
     In any letter case and at any depth: an extra path may contain a workspace, and what describes the owner
     must not reach a group because of its position.
     """
-    return name.rpartition("/")[2].lower() in _CURATED
+    return _is_called(_CURATED, name)
 
 
 def describes_owner(name: str) -> bool:
     """Return whether a note is only for its owner, by its path in the index: a curated one, or that of another agent.
 
     Gemini CLI stores what it should remember of its user in GEMINI.md, Codex what it concludes in
-    memory_summary.md.
+    memory_summary.md. What synchronises, copies or merges files puts a copy beside its original, under a name made
+    from its name: MEMORY.sync-conflict-20261123-161318-BTMRC5A.md.
     """
-    return name.rpartition("/")[2].lower() in OF_OWNER
+    return _is_called(OF_OWNER, name)
+
+
+def _is_called(names: frozenset[str], path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return _HINT.search(name) is not None and original_name(nfc(name)).lower() in names
 
 
 def is_for_owner(root: Root, name: str) -> bool:

@@ -40,6 +40,15 @@ log_level = "debug"
 """
 
 
+COPIES = (
+    "MEMORY.sync-conflict-20261123-161318-BTMRC5A.md",
+    "USER (1).md",
+    "memory/MEMORY.sync-conflict-20261123-161318-BTMRC5A.md",
+    "memory/kept/memory - 副本.md",
+)
+EXTRA_COPIES = ("MEMORY (ann's conflicted copy 2026-11-29).md", "gemini copy.md", "Copy of memory_summary.md")
+
+
 @pytest.fixture(scope="module")
 def served() -> Iterator[Daemon]:
     """Several agents with rules of their own; what is theirs and what is curated can be told by its words."""
@@ -61,7 +70,11 @@ def served() -> Iterator[Daemon]:
         (other / "memory" / "a.md").write_text(
             "Heron: on the island, besides the chapel, stands a lighthouse with green shutters.\n"
         )
+        for name in COPIES:
+            (other / name).write_text("Curated: a copy of what is said of a lighthouse.\n")
         (home / "extra").mkdir()
+        for name in EXTRA_COPIES:
+            (home / "extra" / name).write_text("Curated: a copy of somebody else's lighthouse.\n")
         (home / "extra" / "MEMORY.md").write_text("Curated: somebody else's lighthouse.\n")
         (home / "extra" / "b.md").write_text("Heron: a lighthouse beyond the workspace.\n")
         with daemon:
@@ -126,7 +139,11 @@ def test_a_group_cannot_read_curated_files(client: Client, served: Daemon, shape
     """The reply is that of a file which does not exist, while notes can be read."""
     key = key_of(shape, "open")
     extra = served.home.resolve() / "extra"
-    for path in ("MEMORY.md", "user.md", "memory/kept/MEMORY.md", f"{extra}/MEMORY.md", "memory/missing.md"):
+    copies = (*COPIES, *(f"{extra}/{name}" for name in EXTRA_COPIES))
+    for path in copies:
+        assert client.get(path, agent="open").text.startswith("Curated: a copy")  # the owner reads them
+    private = ("MEMORY.md", "user.md", "memory/kept/MEMORY.md", f"{extra}/MEMORY.md", *copies)
+    for path in (*private, "memory/missing.md"):
         assert client.get(path, agent="open", session_key=key) == Note(path=path, missing=True)
     for path in ("memory/a.md", f"{extra}/b.md"):
         assert client.get(path, agent="open", session_key=key).text.startswith("Heron")

@@ -473,6 +473,10 @@ def test_parts_below(path: str, below: tuple[str, ...] | None) -> None:
         ("memory/a.md", False),
         ("memory/my-user.md", False),
         ("MEMORY.md/a.md", False),
+        ("MEMORY.sync-conflict-20261123-161318-BTMRC5A.md", True),
+        ("/v/ws/User - Copy (2).md", True),
+        ("memory/MEMORY副本.md", True),
+        ("memory/memory-notes.md", False),
     ],
 )
 def test_curated(name: str, curated: bool) -> None:
@@ -482,7 +486,13 @@ def test_curated(name: str, curated: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["/home/li/.gemini/GEMINI.md", "/x/.codex/memories/memory_summary.md", "memory/gemini.MD"]
+    "name",
+    [
+        "/home/li/.gemini/GEMINI.md",
+        "/x/.codex/memories/memory_summary.md",
+        "memory/gemini.MD",
+        "/x/GEMINI 2.md",
+    ],
 )
 def test_what_other_agents_keep_of_their_owner(name: str) -> None:
     """It is for the owner's eyes, but no curated file of a workspace."""

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 
+from memd_client.copied_names import original_name
+
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a FIFO would wait for a writer.
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -91,7 +93,7 @@ def opened_to_read(
         base: The directory.
         name: The file's name.
         private: Files and directories that are not read under any name.
-        private_names: Case-folded names to or through which no symlink is followed, wherever they are.
+        private_names: Case-folded names to or through which no symlink is followed, wherever they are, nor to a copy of such a file.
 
     Raises:
         OSError: the file does not exist, or cannot be opened.
@@ -100,7 +102,7 @@ def opened_to_read(
         Private: it is private, or is in a private directory.
     """
     *directories, last = way = _way(base, name)
-    if way != (name,) and any(each.casefold() in private_names for each in way):
+    if way != (name,) and any(original_name(each).casefold() in private_names for each in way):
         raise _private()
     with ExitStack() as above:
         directory = base

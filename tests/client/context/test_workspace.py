@@ -212,7 +212,16 @@ def test_a_symlink_to_what_is_private_is_not_followed_for_others(workspace: Path
 
 @pytest.mark.parametrize(
     "target",
-    ["Memory.md", "sub/MEMORY.md", "sub/user.md", "GEMINI.md", "a/memory_summary.md", "sub/Memory/x.md"],
+    [
+        "Memory.md",
+        "sub/MEMORY.md",
+        "sub/user.md",
+        "GEMINI.md",
+        "a/memory_summary.md",
+        "sub/Memory/x.md",
+        "MEMORY.sync-conflict-20261123-161318-BTMRC5A.md",
+        "sub/user (1).md",
+    ],
 )
 def test_a_symlink_to_what_is_called_like_it_is_not_followed_for_others(workspace: Path, target: str) -> None:
     """In any case of letters, at any depth: as the daemon hides it."""
