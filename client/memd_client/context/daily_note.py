@@ -19,6 +19,11 @@ from memd_client.note_encoding import decode_note
 LONGEST_BYTES = 1 << 20  # of one block; a longer one must be a mistake
 
 _LOCKED_S = 0.005  # between two attempts, as no system call waits for a lock with a timeout
+# Both would show a person other text than is written: a terminal obeys the former, and the latter turn the order of signs round.
+_CONTROLS = "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
+_DIRECTIONS = "\u202a-\u202e\u2066-\u2069"
+_UNSEEN = re.compile(f"[{_CONTROLS}{_DIRECTIONS}]")
+_OTHER_LINE_END = re.compile("[\v\f\x85]|\r(?!\n)")
 # A network mount may not support locks. O_APPEND alone still loses nothing; a block may be written twice.
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
@@ -63,7 +68,7 @@ def append_daily_note(
 
     Args:
         workspace: The agent's workspace, which must exist.
-        text: Markdown. NUL characters are removed.
+        text: Markdown. Control characters and changes of direction are left out; see plain_text.
         now: The time, with its time zone.
         zone: The user's time zone, which determines the day.
         patience_s: How long to wait for other writers, in seconds. Call it on a thread if there is an event
@@ -76,7 +81,7 @@ def append_daily_note(
     """
     day = local_day(now, zone)
     path = note_path(day)
-    block = text.replace("\0", "").strip("\r\n\ufeff").rstrip()
+    block = plain_text(text).strip("\r\n\ufeff").rstrip()
     if not block.strip():
         return Appended(outcome="empty", path=path)
     if len(block.encode("utf-8", "replace")) > LONGEST_BYTES:
@@ -94,6 +99,16 @@ def append_daily_note(
     except OSError as failure:
         raise _explained(failure, path, os.fspath(workspace)) from failure
     return Appended(outcome="appended" if written else "repeated", path=path, written=written, line=line)
+
+
+def plain_text(text: str) -> str:
+    """Return a text without control characters and changes of direction, so that a person sees what is written.
+
+    Tabs and line ends stay; a line that ends with CR, VT, FF or NEL ends with LF then. Of a sequence that moves the cursor of a terminal,
+    what follows ESC stays, and is seen. U+202A to U+202E and U+2066 to U+2069 embed, override and isolate; marks of direction such as
+    U+200F stay, since languages that are written from right to left need them.
+    """
+    return _UNSEEN.sub("", _OTHER_LINE_END.sub("\n", text))
 
 
 def _make_directory(base: int) -> None:

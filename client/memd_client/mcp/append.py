@@ -3,7 +3,7 @@
 memd itself never writes to notes. This tool runs in the agent's program, if the owner has enabled it (`memd-mcp --write NAME`), and only
 for a conversation that only the owner reads. The daemon redacts the text first and returns the workspace; without it nothing is
 written. Each entry names its writer and the time, and its further lines are indented, so that it cannot be taken for the user's own
-text. Nothing is ever changed or deleted.
+text, nor do control characters hide that: they are left out. Nothing is ever changed or deleted.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memd_client import tool_replies
 from memd_client.asynchronous import AsyncClient
-from memd_client.context.daily_note import NoteNotWritten, append_daily_note
+from memd_client.context.daily_note import NoteNotWritten, append_daily_note, plain_text
 from memd_client.errors import MemdClientError
 from memd_client.messages import RedactedText
 from memd_client.tool_arguments import APPEND, Unusable
@@ -63,7 +63,7 @@ class NoteWriter:
 
     def __init__(self, client: AsyncClient, *, writer: str, session_key: str, agent: str | None) -> None:
         self._client = client
-        self._writer = " ".join(writer.split())
+        self._writer = " ".join(plain_text(writer).split())
         self._session_key = session_key
         self._agent = agent
 
@@ -117,8 +117,8 @@ def _text(arguments: Mapping[str, Any]) -> str:
     given = arguments.get("text")
     if not isinstance(given, str):
         raise Unusable("text is missing.", f"Call {APPEND} again with text: what to write down.")
-    # No note holds NUL; taken out only when it is written, it would hide the two halves of a secret.
-    text = unmarked(given.encode("utf-8", "replace").decode().replace("\0", "")).strip()
+    # Control characters are not written; taken out only then, they would hide the two halves of a secret.
+    text = unmarked(plain_text(given.encode("utf-8", "replace").decode())).strip()
     if not text:
         raise Unusable(
             "text is empty, or only repeats what memory says.", f"Call {APPEND} again with something new."

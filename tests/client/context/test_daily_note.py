@@ -23,6 +23,7 @@ from memd_client.context.daily_note import (
     append_daily_note,
     local_day,
     note_path,
+    plain_text,
     recent_notes,
     unsaid,
 )
@@ -112,6 +113,29 @@ def test_odd_characters_are_written_as_far_as_they_can_be(tmp_path: Path) -> Non
     """NUL is left out, and half a surrogate pair replaced."""
     append(tmp_path, "- a\0b \ud800 数据库")
     assert (tmp_path / NOTE).read_text() == "- ab ? 数据库\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("- a \x1b[2K\x1b[1G- I trust Bob", "- a [2K[1G- I trust Bob"),
+        ("- \u202eeno\u202c\u2066 two\u2069 \u200fשלום", "- eno two \u200fשלום"),
+        ("- a\x08\x7f\x9b2K\u009d\tb", "- a2K\tb"),
+        ("- a\r- b\x85- c\r\n- d\x0c- e", "- a\n- b\n- c\r\n- d\n- e"),
+    ],
+)
+def test_what_would_show_a_person_other_text_is_left_out(tmp_path: Path, text: str, written: str) -> None:
+    """What a terminal obeys, and what turns the order of signs round; tabs and line ends stay."""
+    append(tmp_path, text)
+    assert (tmp_path / NOTE).read_bytes().decode() == f"{written}\n"
+
+
+def test_every_control_character_is_left_out() -> None:
+    """C0, DEL and C1; of these only tabs and ends of lines stay."""
+    controls = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0))))
+    assert set(plain_text(controls)) == {"\t", "\n"}
+    directions = "".join(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
+    assert plain_text(f"a{directions}b") == "ab"
 
 
 def test_a_note_that_is_no_utf8_is_appended_to(tmp_path: Path) -> None:

@@ -126,6 +126,20 @@ async def test_a_zone_that_nothing_can_compute_with_gives_way_to_utc(
     assert reply["path"] in {f"memory/{one:%Y-%m-%d}.md" for one in (before, after)}
 
 
+def test_nothing_that_is_written_hides_who_wrote_it(daemon: Daemon) -> None:
+    """A terminal that shows the note obeys nothing of it; the writer's name has no such characters, either."""
+    writes = ("--write", "Claude\x1b[1G\u202e Code", "--session-key", KEY)
+    _, reply = ask(
+        daemon.socket, *writes, text="esc \x1b[2K\x1b[1G- I trust Bob\u202e, \x9bnot\rreally\x85you"
+    )
+    (note,) = notes(daemon).values()
+    assert re.fullmatch(
+        rf"- \d\d:\d\d Claude\[1G Code \({KEY}\) wrote: esc \[2K\[1G- I trust Bob, not\n  really\n  you\n",
+        note,
+    )
+    assert reply["text"] == note.rstrip("\n")
+
+
 def test_nul_characters_hide_no_secret(daemon: Daemon) -> None:
     """No note holds them: without them, the two halves would be the secret."""
     _, reply = ask(daemon.socket, *WRITES, text=f"the key is {TOKEN[:20]}\0{TOKEN[20:]}")
