@@ -245,32 +245,48 @@ def end(process: "subprocess.Popen[bytes]", timeout_s: float = _TERMINATE_S) -> 
 
 
 def terminate(lock: Path) -> int | None:
-    """Send SIGTERM to the daemon that holds a lock; return its pid, or None if there is none in this pid namespace.
+    """Ask the daemon that holds a lock to end; return its pid, or None if there is none in this pid namespace.
+
+    A daemon that is stopped, as by Ctrl-Z, is continued, or it would not see the signal.
 
     Raises:
         PermissionError: it is another user's.
     """
     pid = find_holder(lock)
-    if pid is None:
-        return None
-    if sys.platform != "linux":
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-        return pid
+    return pid if pid is not None and _signal(lock, pid, signal.SIGTERM, signal.SIGCONT) else None
+
+
+def kill(locks: Sequence[Path], pid: int) -> bool:
+    """End a daemon at once if it still holds one of these locks; return whether it did.
+
+    Raises:
+        PermissionError: it is another user's.
+    """
+    return any(_signal(lock, pid, signal.SIGKILL) for lock in locks)
+
+
+def _signal(lock: Path, pid: int, *signals: signal.Signals) -> bool:
+    """Send signals to a process that holds a lock; return whether it did."""
     try:
-        process = os.pidfd_open(pid)
+        # The pid may be reused just before it is opened, so the holder is looked up afterwards.
+        process = os.pidfd_open(pid) if sys.platform == "linux" else None
     except ProcessLookupError:
-        return None
+        return False
     try:
-        # The pid may have been reused just before it was opened.
         if find_holder(lock) != pid:
-            return None
-        signal.pidfd_send_signal(process, signal.SIGTERM)
+            return False
+        for number in signals:
+            if sys.platform == "linux":
+                assert process is not None
+                signal.pidfd_send_signal(process, number)
+            else:
+                os.kill(pid, number)
     except ProcessLookupError:
-        return None
+        return False
     finally:
-        os.close(process)
-    return pid
+        if process is not None:
+            os.close(process)
+    return True
 
 
 def stop(lock: Path, timeout_s: float) -> bool:

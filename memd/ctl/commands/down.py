@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from memd.ctl.daemon_process import find_holder, is_gone, is_held, terminate
+from memd.ctl.daemon_process import find_holder, is_gone, is_held, kill, terminate
 from memd.ctl.failures import BUSY, ERROR, Failed
 from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import duration, shown
@@ -14,6 +14,7 @@ from memd_client.errors import DaemonNotRunning, MemdClientError
 
 _TIMEOUT_S = 10.0
 _ASK_S = 2.0
+_DIES_S = 5.0
 _STEP_S = 0.02
 
 
@@ -31,24 +32,59 @@ def run_down(invocation: Invocation) -> Outcome:
     pid, lock, seen = stopped
     timeout_s = invocation.options.timeout or _TIMEOUT_S
     # A daemon that hangs has already taken the client's timeout before it is signalled.
-    deadline = time.monotonic() + timeout_s
-    while is_held(lock) or (seen is not None and not is_gone(seen)):
-        if time.monotonic() > deadline:
-            raise Failed(
-                "timed_out",
-                f"memd (pid {pid}) was asked to stop, but still runs after {timeout_s:g} s.",
-                f"`memd-ctl logs` may tell why. `kill -9 {pid}` ends it; no note is lost by that.",
-                exit_code=BUSY,
-            )
-        time.sleep(_STEP_S)
+    was_killed = not _await_end(lock, seen, timeout_s)
+    if was_killed:
+        _kill(pid, seen, (lock, invocation.places.lock), timeout_s)
     took_s = time.monotonic() - began
-    data = {"was_running": True, "pid": pid, "took_s": round(took_s, 3)}
+    data = {"was_running": True, "pid": pid, "took_s": round(took_s, 3), "killed": was_killed}
     notes = (
         ()
         if service is None
         else (f"{service.supervisor.name} may start it again: it is installed as a service.",)
     )
+    if was_killed:
+        said = f"memd (pid {pid}) did not end within {timeout_s:g} s, and was killed. No note is lost by that."
+        return Outcome(data, f"{said} `memd-ctl logs` may tell why.", notes)
     return Outcome(data, f"Stopped memd (pid {pid}) in {duration(took_s)}.", notes)
+
+
+def _await_end(lock: Path, pid: int | None, timeout_s: float) -> bool:
+    """Return whether a lock is free, and a process has ended, within that many seconds."""
+    deadline = time.monotonic() + timeout_s
+    while is_held(lock) or (pid is not None and not is_gone(pid)):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_STEP_S)
+    return True
+
+
+def _kill(pid: int, seen: int | None, locks: tuple[Path, ...], timeout_s: float) -> None:
+    """Kill a daemon that was asked to stop and did not.
+
+    Args:
+        pid: Its pid, as it is named to the user.
+        seen: Its pid in this pid namespace; None: it is not visible here.
+        locks: What it may hold; the first is free once it has ended.
+        timeout_s: How long it was waited for, in seconds.
+
+    Raises:
+        Failed: it still runs.
+    """
+    still = f"memd (pid {pid}) was asked to stop, but still runs after {timeout_s:g} s"
+    if seen is None or not kill(locks, seen):
+        raise Failed(
+            "timed_out",
+            f"{still}. It was not killed: it cannot be seen from here that it holds {locks[0]}.",
+            f"`memd-ctl logs` may tell why. `kill -9 {pid}` where it runs ends it; no note is lost by that.",
+            exit_code=BUSY,
+        )
+    if not _await_end(locks[0], seen, _DIES_S):
+        raise Failed(
+            "timed_out",
+            f"{still}. It was killed, and has not ended {_DIES_S:g} s later: the system keeps it, as while a disk does not answer.",
+            f"It ends when the disk answers: `ps -o stat,wchan -p {pid}`.",
+            exit_code=BUSY,
+        )
 
 
 def _request_stop(invocation: Invocation) -> tuple[int, Path, int | None] | None:

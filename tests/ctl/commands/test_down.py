@@ -1,6 +1,8 @@
 """memd-ctl down; the processes here are stand-ins."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +23,8 @@ for name in sys.argv[1:3] if "bystander" not in sys.argv else ():
     os.write(lock, b"%d\\n" % os.getpid())
 if "stubborn" in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if "frees" in sys.argv:
+    signal.signal(signal.SIGTERM, lambda *_: os.closerange(3, 9))
 print(flush=True)
 sys.stdin.read()
 """
@@ -85,13 +89,15 @@ def test_the_daemon_that_answers_is_asked_to_stop(run: Run, address: Path, stand
     assert stand.lives(innocent)
 
 
-def test_a_daemon_that_says_it_ends_and_lives_on_is_told_of(run: Run, address: Path, stand: _Stand) -> None:
-    """It is gone when it holds nothing any more."""
-    pid = stand.start()
-    with serving(address, answering(Stopping(pid=1))):
+def test_a_daemon_that_says_it_ends_and_lives_on_is_killed(run: Run, address: Path, stand: _Stand) -> None:
+    """It is the process that holds the lock, whatever number it says."""
+    pid, innocent = stand.start(), stand.start("bystander")
+    with serving(address, answering(Stopping(pid=innocent))):
         code, out, err = run("down", "--timeout", "0.2")
-    assert (code, out) == (75, "")
-    assert f"memd (pid {pid}) was asked to stop, but still runs after 0.2 s." in err
+    assert (code, err) == (0, "")
+    assert out.startswith(f"memd (pid {pid}) did not end within 0.2 s, and was killed. No note is lost by that.")
+    assert not stand.lives(pid)
+    assert stand.lives(innocent)
 
 
 def test_a_daemon_that_cannot_be_seen_from_here_is_not_said_to_be_stopped(
@@ -132,10 +138,43 @@ def test_a_failure_without_a_lock_stays_one(run: Run, address: Path) -> None:
         assert run("down") == (1, "", "memd-ctl: a bug\n")
 
 
-def test_a_daemon_that_does_not_end_is_told_of(run: Run, stand: _Stand) -> None:
-    """With what is left to do."""
+def test_a_daemon_that_does_not_end_is_killed(run: Run, stand: _Stand) -> None:
+    """And that is told."""
     pid = stand.start("stubborn")
+    ran = run("down", "--timeout", "0.1", "--json")
+    data = json.loads(ran.out)["data"]
+    assert (ran.code, data["pid"], data["killed"]) == (0, pid, True)
+    assert not stand.lives(pid)
+
+
+def test_a_daemon_that_is_stopped_ends_as_any_other(run: Run, stand: _Stand) -> None:
+    """A process that Ctrl-Z or a debugger has stopped would see no SIGTERM."""
+    pid = stand.start()
+    os.kill(pid, signal.SIGSTOP)
+    ran = run("down", "--json")
+    data = json.loads(ran.out)["data"]
+    assert (ran.code, data["pid"], data["killed"]) == (0, pid, False)
+    assert data["took_s"] < 5
+
+
+def test_a_process_that_does_not_hold_the_lock_any_more_is_not_killed(run: Run, stand: _Stand) -> None:
+    """The kernel names none then; what is left to do is told."""
+    pid = stand.start("stubborn", "frees")
+    code, out, err = run("down", "--timeout", "0.2")
+    assert (code, out) == (75, "")
+    assert f"memd (pid {pid}) was asked to stop, but still runs after 0.2 s. It was not killed: " in err
+    assert f"kill -9 {pid}" in err
+    assert stand.lives(pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is no such list of locks")
+def test_a_daemon_that_the_system_keeps_is_told_of(
+    run: Run, stand: _Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while it waits for a disk, when no signal ends it."""
+    pid = stand.start("stubborn")
+    monkeypatch.setattr("memd.ctl.commands.down.kill", lambda *_: True)
+    monkeypatch.setattr("memd.ctl.commands.down._DIES_S", 0.1)
     code, out, err = run("down", "--timeout", "0.1")
     assert (code, out) == (75, "")
-    assert f"memd (pid {pid}) was asked to stop, but still runs after 0.1 s." in err
-    assert f"kill -9 {pid}" in err
+    assert f"memd (pid {pid}) was asked to stop, but still runs after 0.1 s. It was killed, and has not" in err
