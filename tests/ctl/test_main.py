@@ -45,6 +45,9 @@ sys.exit(code)
 """
 
 
+_LOOK = "Look at where standard output goes: this concerns no file of memd.\n"
+
+
 def _ask(argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", _ASK, *argv]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=os.environ)
@@ -96,7 +99,8 @@ def test_output_that_cannot_be_written_is_told_in_a_line(address: Path, tmp_path
             command, stdout=out, stderr=subprocess.PIPE, check=False, timeout=60, env=os.environ
         )
     assert ended.returncode == 1
-    assert ended.stderr.decode() == f"memd-ctl: {os.strerror(errno.EFBIG)}\n"
+    said = f"memd-ctl: The output could not be written: {os.strerror(errno.EFBIG)}.\n"
+    assert ended.stderr.decode() == f"{said}{_LOOK}"
 
 
 @pytest.mark.usefixtures("home")
@@ -143,9 +147,18 @@ def test_the_console_script_is_there() -> None:
     assert (ended.returncode, ended.stdout) == (0, f"memd-ctl {version('memd-daemon')}\n")
 
 
-@pytest.mark.parametrize("redirection", [">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_streams_change_nothing_else(address: Path, redirection: str) -> None:
-    """What is printed goes nowhere, least of all to the daemon; the status is the usual one."""
+@pytest.mark.parametrize(
+    ("redirection", "code", "said"),
+    [
+        (">&-", 1, "memd-ctl: The output could not be written: standard output is closed.\n"),
+        ("<&- >&- 2>&-", 1, ""),
+        ("2>&- >/dev/null", 0, ""),
+    ],
+)
+def test_what_is_printed_to_a_closed_stream_goes_nowhere(
+    address: Path, redirection: str, code: int, said: str
+) -> None:
+    """Least of all to the daemon; that an answer is lost is told, as far as anything can be told."""
     heard: list[Request] = []
     with serving(address, answering(FOUND, heard=heard)):
         ran = subprocess.run(
@@ -159,7 +172,8 @@ def test_closed_streams_change_nothing_else(address: Path, redirection: str) -> 
             capture_output=True,
             check=False,
         )
-    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert (ran.returncode, ran.stdout) == (code, b"")
+    assert ran.stderr.decode() == (f"{said}{_LOOK}" if said else "")
     assert len(heard) == 1
 
 
@@ -197,19 +211,54 @@ def test_without_a_home_nothing_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-@pytest.mark.parametrize("options", [[], ["--json"]])
-def test_an_output_that_cannot_be_written_is_told_in_a_sentence(options: list[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["config", "show"], ["config", "show", "--json"], ["--help"], ["--version"]]
+)
+def test_an_output_that_cannot_be_written_is_told_in_a_sentence(words: list[str]) -> None:
     """No traceback, and no complaint of Python's at the end."""
     with Path("/dev/full").open("wb") as full:
         ran = subprocess.run(
-            [sys.executable, "-m", "memd.ctl", "config", "show", *options],
+            [sys.executable, "-m", "memd.ctl", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+        )
+    said = "memd-ctl: The output could not be written: No space left on device.\n"
+    assert (ran.returncode, ran.stderr) == (1, f"{said}{_LOOK}")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_what_cannot_be_found_is_told_where_the_output_cannot_be_written(options: list[str]) -> None:
+    """A failure is not hidden by that of the output."""
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "memd.ctl", "eval", "/none.toml", *options],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
             check=False,
             timeout=60,
         )
-    assert (ran.returncode, ran.stderr) == (1, "memd-ctl: No space left on device\n")
+    assert (ran.returncode, "none.toml does not exist." in ran.stderr) == (1 if options else 3, True)
+
+
+@pytest.mark.parametrize("words", [["up", "."], ["--config", "x.toml", "config", "check"]])
+def test_a_working_directory_that_is_gone_is_told(tmp_path: Path, words: list[str]) -> None:
+    """Nothing in it can be named any more."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); from memd.ctl.__main__ import main; raise SystemExit(main({words!r}))"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == (
+        "memd-ctl: The directory in which memd-ctl was called does not exist any more.\n"
+        "Go to another one (cd), or name files and directories by paths that begin with /.\n"
+    )
 
 
 @pytest.mark.parametrize(("words", "status"), [("search x", 130), ("hook user-prompt", 0), ("hook", 0)])

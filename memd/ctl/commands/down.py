@@ -43,7 +43,9 @@ def run_down(invocation: Invocation) -> Outcome:
         else (f"{service.supervisor.name} may start it again: it is installed as a service.",)
     )
     if was_killed:
-        said = f"memd (pid {pid}) did not end within {timeout_s:g} s, and was killed. No note is lost by that."
+        said = (
+            f"memd (pid {pid}) did not end within {timeout_s:g} s, and was killed. No note is lost by that."
+        )
         return Outcome(data, f"{said} `memd-ctl logs` may tell why.", notes)
     return Outcome(data, f"Stopped memd (pid {pid}) in {duration(took_s)}.", notes)
 

@@ -3,6 +3,7 @@
 On a terminal it also draws pages that are updated, and progress bars.
 """
 
+import errno
 import os
 import signal
 import sys
@@ -65,6 +66,19 @@ def plain_values(value: object) -> Any:
             return value
 
 
+class OutputLost(Failed):
+    """Standard output cannot be written."""
+
+    def __init__(self, error: OSError) -> None:
+        # EBADF: memd.ctl.program opens a closed stream such that it cannot be written.
+        reason = "standard output is closed" if error.errno == errno.EBADF else error.strerror
+        super().__init__(
+            "output",
+            f"The output could not be written: {reason}.",
+            "Look at where standard output goes: this concerns no file of memd.",
+        )
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """The result of a command."""
 
@@ -121,19 +135,29 @@ class Screen:
             return 0, 0
 
     def draw(self, text: str) -> None:
-        """Write a text to the terminal unchanged."""
-        _write(self._out, text)
+        """Write a text unchanged.
+
+        Raises:
+            OutputLost: it cannot be written.
+        """
+        with _writing():
+            _write(self._out, text)
 
     def say(self, text: str) -> None:
         """Print a text at once; with --json print nothing."""
         if not self.json:
-            _write(self._out, text if text.endswith("\n") else f"{text}\n")
+            self.draw(text if text.endswith("\n") else f"{text}\n")
 
     def copy(self, data: bytes) -> None:
-        """Write bytes unchanged."""
-        self._out.flush()
-        self._out.buffer.write(data)
-        self._out.buffer.flush()
+        """Write bytes unchanged.
+
+        Raises:
+            OutputLost: they cannot be written.
+        """
+        with _writing():
+            self._out.flush()
+            self._out.buffer.write(data)
+            self._out.buffer.flush()
 
     def note(self, text: str) -> None:
         """Write a remark to stderr."""
@@ -150,8 +174,12 @@ class Screen:
         return outcome.exit_code
 
     def fail(self, failed: Failed) -> int:
-        """Print the failure as text or as JSON; return the exit status."""
-        if self.json:
+        """Print the failure as text or as JSON; return the exit status.
+
+        Raises:
+            OutputLost: the JSON cannot be written.
+        """
+        if self.json and not isinstance(failed, OutputLost):
             error = {"type": failed.kind, "message": failed.message, "hint": failed.hint}
             self._document({"ok": False, "error": error})
         else:
@@ -161,7 +189,7 @@ class Screen:
         return failed.exit_code
 
     def give_up(self) -> None:
-        """Discard buffered output: the reader of the pipe is gone, and flushing at exit would fail."""
+        """Discard buffered output, which cannot be written: flushing at exit would fail, too."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (self._out, self.err):
             os.dup2(nowhere, stream.fileno())
@@ -174,6 +202,17 @@ class Screen:
 def process_screen(*, wants_color: bool, json: bool) -> Screen:
     """Return the screen of this process."""
     return Screen(sys.stdout, sys.stderr, os.environ, wants_color=wants_color, json=json)
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Raise OutputLost if standard output cannot be written; that the reader of a pipe has ended remains a BrokenPipeError."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputLost(error) from error
 
 
 def _write(stream: TextIO, text: str) -> None:
@@ -229,7 +268,7 @@ def _whole_terminal(screen: Screen) -> Iterator[None]:
         screen.draw(_BEGIN)
         yield
     finally:
-        with suppress(OSError):  # the terminal may be gone
+        with suppress(OSError, OutputLost):  # the terminal may be gone
             screen.draw(_END)
         signal.signal(signal.SIGTERM, before)
 

@@ -95,7 +95,9 @@ def test_a_daemon_that_says_it_ends_and_lives_on_is_killed(run: Run, address: Pa
     with serving(address, answering(Stopping(pid=innocent))):
         code, out, err = run("down", "--timeout", "0.2")
     assert (code, err) == (0, "")
-    assert out.startswith(f"memd (pid {pid}) did not end within 0.2 s, and was killed. No note is lost by that.")
+    assert out.startswith(
+        f"memd (pid {pid}) did not end within 0.2 s, and was killed. No note is lost by that."
+    )
     assert not stand.lives(pid)
     assert stand.lives(innocent)
 
@@ -177,4 +179,6 @@ def test_a_daemon_that_the_system_keeps_is_told_of(
     monkeypatch.setattr("memd.ctl.commands.down._DIES_S", 0.1)
     code, out, err = run("down", "--timeout", "0.1")
     assert (code, out) == (75, "")
-    assert f"memd (pid {pid}) was asked to stop, but still runs after 0.1 s. It was killed, and has not" in err
+    assert (
+        f"memd (pid {pid}) was asked to stop, but still runs after 0.1 s. It was killed, and has not" in err
+    )
