@@ -104,7 +104,8 @@ def _write_configuration(invocation: Invocation, running: StatusReport | None) -
         Failed: the user does not agree, or cannot be asked.
         ConfigError: the configuration cannot be changed that way.
     """
-    directory = edit.checked_directory(invocation.options.directory, invocation.places.home)
+    here = invocation.places
+    directory = edit.checked_directory(invocation.options.directory, here.home, here.state)
     file = _file(invocation, running)
     default = invocation.places.home.joinpath(*Path(DEFAULT_WORKSPACE).parts[1:])
     agreed: edit.DirectoryChange | None = None

@@ -35,8 +35,13 @@ class Directory(msgspec.Struct, frozen=True):
     is_workspace: bool  # it holds MEMORY.md or memory/
 
 
-def checked_directory(typed: str, home: Path) -> Directory:
+def checked_directory(typed: str, home: Path, state: Path | None = None) -> Directory:
     """Return the directory that the user typed.
+
+    Args:
+        typed: A path; relative to the working directory, or below ``~``.
+        home: The user's home directory.
+        state: The state directory, in which nothing is indexed; None: it is not looked for.
 
     Raises:
         UsageError: there is none, or it should not be searched.
@@ -52,6 +57,11 @@ def checked_directory(typed: str, home: Path) -> Directory:
         raise UsageError(f"{name} is no directory.", "Name the directory that it is in.") from None
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}.") from error
+    if state is not None and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(state)):
+        raise UsageError(
+            f"{name} belongs to memd's state directory, {visible(shown(state, home))}, in which nothing is indexed.",
+            "Name the directory of your notes, and keep it elsewhere.",
+        )
     if not is_workspace and _holds_home(path, home):
         raise UsageError(
             f"{name} holds your whole home directory: all Markdown below it, of every program, would be searched.",

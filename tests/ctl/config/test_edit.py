@@ -94,6 +94,21 @@ def test_a_whole_home_directory_is_refused(home: Path, typed: str) -> None:
         checked_directory(typed.format(home=home), home)
 
 
+@pytest.mark.parametrize("typed", ["~/state/memd", "~/state/memd/agents", "~/link"])
+@pytest.mark.parametrize("mark", [None, "MEMORY.md"])
+def test_the_state_directory_is_refused(home: Path, typed: str, mark: str | None) -> None:
+    """Nothing in it is indexed: it would stand in the configuration, and never be searched."""
+    state = home / "state" / "memd"
+    (state / "agents").mkdir(parents=True)
+    (home / "link").symlink_to(state)
+    if mark is not None:
+        (state / mark).touch()
+        (state / "agents" / mark).touch()
+    with pytest.raises(UsageError, match=r"belongs to memd's state directory, ~/state/memd, in which"):
+        checked_directory(typed, home, state)
+    assert checked_directory("~/state", home, state).path == home / "state"
+
+
 def test_a_home_directory_with_a_memory_is_a_workspace(home: Path) -> None:
     """Of a workspace only MEMORY.md, USER.md and memory/ are searched."""
     (home / "memory").mkdir()
