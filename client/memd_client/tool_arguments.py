@@ -101,11 +101,27 @@ class GetCall(msgspec.Struct, frozen=True):
         place = _PLACE.fullmatch(self.path)
         if place is None:
             return None
-        first = max(int(place["first"] or place["start"]), 1)
-        last = max(int(place["last"] or place["end"] or first), first)
+        first, last = _range(place)
+        first = max(first, 1)
+        last = max(last, first)
         has_range = self.start_line != 1 or self.lines is not None
         start_line, lines = (self.start_line, self.lines) if has_range else (first, last - first + 1)
         return GetCall(place["path"], start_line, lines, self.remarks)
+
+
+def is_backwards(path: str) -> bool:
+    """Return whether a path is a citation whose last line precedes its first."""
+    place = _PLACE.fullmatch(path)
+    if place is None:
+        return False
+    first, last = _range(place)
+    return last < first
+
+
+def _range(place: re.Match[str]) -> tuple[int, int]:
+    """Return the first and the last line that a citation names."""
+    first = int(place["first"] or place["start"])
+    return first, int(place["last"] or place["end"] or first)
 
 
 def read(name: object, arguments: object) -> SearchCall | GetCall:

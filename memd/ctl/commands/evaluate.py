@@ -53,6 +53,15 @@ class EvalQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tags: list[str] = []
     path: list[str] = []
 
+    def __post_init__(self) -> None:
+        """Check the question.
+
+        Raises:
+            ValueError: it is empty, which a search would refuse.
+        """
+        if not self.question.strip():
+            raise ValueError("the question is empty")
+
     @property
     def filters(self) -> tuple[str, ...]:
         """The names of the filters that it uses."""

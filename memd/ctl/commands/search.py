@@ -11,7 +11,7 @@ from memd.ctl.output.humanize import counted, visible
 from memd.ctl.output.terminal import Outcome
 from memd_client.blocking import Client
 from memd_client.messages import Note, Sort, Source
-from memd_client.tool_arguments import GetCall
+from memd_client.tool_arguments import GetCall, is_backwards
 
 
 class QueryOptions(TypedDict):
@@ -88,6 +88,11 @@ def run_get(invocation: Invocation) -> Outcome:
 
 
 def _read_note(memd: Client, invocation: Invocation) -> Note:
+    """Read a file, or the lines of it that a citation names.
+
+    Raises:
+        UsageError: the citation names no lines.
+    """
     options = invocation.options
     note = memd.get(
         options.path,
@@ -102,6 +107,11 @@ def _read_note(memd: Client, invocation: Invocation) -> Note:
     place = GetCall(options.path).place()
     if place is None:
         return note
+    if is_backwards(options.path):
+        raise UsageError(
+            f"{visible(options.path)} ends before it begins.",
+            f"`memd-ctl get {visible(place.path)}` prints all of it.",
+        )
     return memd.get(
         place.path,
         start_line=place.start_line,

@@ -114,6 +114,23 @@ def test_a_line_that_is_no_question_is_named(tmp_path: Path) -> None:
     assert [one.question for one in read_questions(file)] == ["a\u2028b"]
 
 
+@pytest.mark.parametrize("question", ["", " "])
+def test_an_empty_question_is_refused(tmp_path: Path, question: str) -> None:
+    """As a search refuses it; it would count as one for which nothing is found."""
+    file = tmp_path / "q.jsonl"
+    file.write_text(f'{{"question": "a"}}\n{{"question": "{question}"}}\n', encoding="utf-8")
+    with pytest.raises(Failed, match=r"q\.jsonl cannot be used: line 2: the question is empty\.$"):
+        read_questions(file)
+    file = tmp_path / "q.toml"
+    file.write_text(
+        f'[[question]]\nquestion = "a"\n[[question]]\nquestion = "{question}"\n', encoding="utf-8"
+    )
+    with pytest.raises(
+        Failed, match=r"q\.toml cannot be used: the question is empty - at `\$\.question\[1\]`"
+    ):
+        read_questions(file)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """So is one that is a directory."""
     with pytest.raises(Failed, match=r"none\.toml does not exist") as missing:

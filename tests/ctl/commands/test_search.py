@@ -269,6 +269,17 @@ def test_other_paths_are_only_paths(run: Run, address: Path, argv: list[str]) ->
         assert run("get", *argv).code == 3
 
 
+@pytest.mark.parametrize("argument", ["a.md:3-2", "a.md#L3-L2"])
+def test_lines_that_end_before_they_begin_are_wrong_usage(run: Run, address: Path, argument: str) -> None:
+    """Unless a file has that name."""
+    with serving(address, answering(_MISSING)):
+        code, out, err = run("get", argument)
+    assert (code, out) == (2, "")
+    assert err == f"memd-ctl: {argument} ends before it begins.\n`memd-ctl get a.md` prints all of it.\n"
+    with serving(address, answering(_NOTE)):
+        assert run("get", argument).code == 0
+
+
 def test_tags_are_listed_with_how_many_notes_have_them(run: Run, address: Path) -> None:
     """Of several agents under the name of each; what would move the cursor is shown."""
     one = AgentTags(
