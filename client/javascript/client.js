@@ -78,6 +78,10 @@ export class Client {
     return this.#ask("tags", options, "tagsreport");
   }
 
+  duplicates(options = {}) {
+    return this.#ask("duplicates", options, "duplicatelist");
+  }
+
   redact(text, options = {}) {
     return this.#ask("redact", { text, ...options }, "redacted");
   }

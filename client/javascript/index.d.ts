@@ -1,6 +1,8 @@
 import type {
   ChunkList,
   ChunksRequest,
+  DuplicateList,
+  DuplicatesRequest,
   EmbedReport,
   EmbedRequest,
   Explanation,
@@ -52,6 +54,7 @@ export class Client {
   embed(action: EmbedRequest["action"], options?: Omit<EmbedRequest, "action">): Promise<EmbedReport>;
   warm(sessionKey: string, options?: Omit<WarmRequest, "session_key">): Promise<SyncReport>;
   tags(options?: TagsRequest): Promise<TagsReport>;
+  duplicates(options?: DuplicatesRequest): Promise<DuplicateList>;
   redact(text: string, options?: Omit<RedactRequest, "text">): Promise<Redacted>;
   reload(): Promise<Reloaded>;
   stop(): Promise<Stopping>;

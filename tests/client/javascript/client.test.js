@@ -75,6 +75,18 @@ test("an answer has the defaults of what the daemon left out", async () => {
   assert.deepEqual(answer.degraded, []);
 });
 
+test("notes that say the same come in pairs", async () => {
+  const asked = [];
+  await serve(([id, request], connection) => {
+    asked.push(request);
+    connection.send([id, { type: "duplicatelist", pairs: [{ why: "copy", one: { path: "a.md" } }] }]);
+  });
+  const answer = await withClient((client) => client.duplicates({ agent: "work" }));
+  assert.deepEqual(asked, [{ type: "duplicates", agent: "work" }]);
+  assert.equal(answer.pairs[0].one.path, "a.md");
+  assert.equal(answer.more, false);
+});
+
 test("answers may come in any order", async () => {
   const waiting = [];
   await serve((request, connection) => {

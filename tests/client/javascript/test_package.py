@@ -1,5 +1,6 @@
 """The Node client and the plugin for OpenClaw: what is written from PROTOCOL.md, their own tests, and a real daemon."""
 
+import inspect
 import json
 import os
 import re
@@ -12,15 +13,21 @@ from typing import Any
 
 import pytest
 
-from memd_client import errors, watermark
+from memd_client import AsyncClient, Client, errors, watermark
 from memd_client.conversation import __version__
 from tests.client.golden.write import DIRECTORY as GOLDEN
-from tests.client.javascript.write import PACKAGE, PAGE, script, types
+from tests.client.javascript.write import PACKAGE, PAGE, script, tables, types
 from tests.clients.install import CACHE, installed
 from tests.daemon.process import Daemon
 
 TYPESCRIPT = "5.9.3"
 NODE_TYPES = "22.19.0"
+
+REQUESTS = [
+    table
+    for table in tables(PAGE.read_text(encoding="utf-8"))
+    if table.section == "Requests" and table.name != "hello"
+]
 
 PLUGIN = PACKAGE.with_name("openclaw")
 TESTS = Path(__file__).parent
@@ -71,6 +78,16 @@ def test_messages_are_those_of_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert (PACKAGE / "messages.js").read_text(encoding="utf-8") == script(page)
     assert (PACKAGE / "messages.d.ts").read_text(encoding="utf-8") == types(page)
+
+
+@pytest.mark.parametrize("name", [table.name for table in REQUESTS])
+def test_each_client_has_a_method_for_each_request(name: str) -> None:
+    """Those of Python, and the one for Node, with its types and its page."""
+    assert callable(getattr(Client, name))
+    assert inspect.iscoroutinefunction(getattr(AsyncClient, name))
+    for file in ("client.js", "index.d.ts"):
+        assert re.search(rf"^  {name}\(", (PACKAGE / file).read_text(encoding="utf-8"), re.MULTILINE), file
+    assert f"`{name}`" in (PACKAGE / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_plugin_has_the_version_of_the_client() -> None:
