@@ -10,6 +10,7 @@ from memd.ctl.output import reply_text
 from memd.ctl.output.humanize import counted, visible
 from memd.ctl.output.terminal import Outcome
 from memd_client.blocking import Client
+from memd_client.errors import RequestFailed
 from memd_client.messages import Note, Sort, Source
 from memd_client.tool_arguments import GetCall, is_backwards
 
@@ -131,10 +132,15 @@ def _note_remarks(note: Note) -> tuple[str, ...]:
 
 
 def run_tags(invocation: Invocation) -> Outcome:
-    """Print a line for each tag, and for each note that others link to."""
+    """Print a line for each tag, and for each note that others link to; as for a search, to be denied is no error."""
     options = invocation.options
-    with invocation.client() as memd:
-        report = memd.tags(options.agent, session_key=options.session_key)
+    try:
+        with invocation.client() as memd:
+            report = memd.tags(options.agent, session_key=options.session_key)
+    except RequestFailed as failure:
+        if failure.code != "denied":
+            raise
+        return Outcome({"agents": {}, "scope_denied": True}, notes=(reply_text.SCOPE_DENIED,))
     lines: list[str] = []
     for agent, one in report.agents.items():
         names = [

@@ -38,12 +38,15 @@ def indented_snippet(snippet: str) -> str:
     return "\n".join(f"{_INDENT}{line}".rstrip() for line in lines)
 
 
+SCOPE_DENIED = (
+    "This session may not search this agent's memory: the scope rules of the configuration deny it."
+)
+
+
 def answer_notes(found: Found) -> tuple[str, ...]:
     """Return remarks on an answer: missing parts, and stand-ins."""
     if found.scope_denied:
-        return (
-            "This session may not search this agent's memory: the scope rules of the configuration deny it.",
-        )
+        return (SCOPE_DENIED,)
     remarks = ["something written just now is not in these results yet"] if found.stale else []
     remarks += [f"{one.part.replace('_', ' ')}: {clause(one.reason)}" for one in found.degraded]
     if found.fallback:

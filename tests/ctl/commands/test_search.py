@@ -12,11 +12,13 @@ from memd.ctl.failures import UsageError
 from memd_client.messages import (
     AgentTags,
     Degraded,
+    Explanation,
     Failure,
     Found,
     Get,
     NameCount,
     Note,
+    Reply,
     Request,
     Search,
     Tags,
@@ -278,6 +280,28 @@ def test_lines_that_end_before_they_begin_are_wrong_usage(run: Run, address: Pat
     assert err == f"memd-ctl: {argument} ends before it begins.\n`memd-ctl get a.md` prints all of it.\n"
     with serving(address, answering(_NOTE)):
         assert run("get", argument).code == 0
+
+
+@pytest.mark.parametrize("words", [("search", "x"), ("explain", "x"), ("tags",)])
+def test_a_conversation_that_may_see_nothing_is_told_so_alike(
+    run: Run, address: Path, words: tuple[str, ...]
+) -> None:
+    """Nothing failed: the rules are as somebody wrote them."""
+    denied = Found(scope_denied=True)
+    replies: dict[str, Reply] = {
+        "search": denied,
+        "explain": Explanation(found=denied),
+        "tags": Failure(code="denied", message="this session may not use this memory"),
+    }
+    with serving(address, answering(replies[words[0]])):
+        code, out, err = run(*words, "--session-key", "agent:main:telegram:group:7")
+    assert (code, out.strip()) == (0, "")
+    assert err == (
+        "This session may not search this agent's memory: the scope rules of the configuration deny it.\n"
+    )
+    with serving(address, answering(replies[words[0]])):
+        data = json.loads(run(*words, "--json").out)["data"]
+    assert data.get("found", data)["scope_denied"] is True
 
 
 def test_tags_are_listed_with_how_many_notes_have_them(run: Run, address: Path) -> None:
