@@ -12,11 +12,18 @@ from pathlib import Path
 from typing import Any, get_args
 
 import tomlkit
+from tomlkit.exceptions import ConvertError
 
 from memd.config.load import ConfigError, parse
 from memd.config.settings import Embedder
 from memd.ctl.integrations.json_edit import find
-from memd.ctl.integrations.openclaw import OpenClawPlaces, agents_in, expanded, merged
+from memd.ctl.integrations.openclaw import (
+    OpenClawPlaces,
+    agents_in,
+    agents_left_out,
+    expanded,
+    merged,
+)
 
 Leaves = dict[str, Any]
 """The values of a table by their dotted names."""
@@ -110,6 +117,19 @@ class _Agent:
             said = of if key.startswith("remote.") else f"{of} = {value!r}"
             self.remarks.append(f"{said} is nothing that memd can have: {fault}")
 
+    def _taken(self, name: str, kind: Any) -> Any:
+        """Remove a setting and return its value; None: there is none, or it is of another kind, which a remark says."""
+        value = self._left.pop(name, None)
+        is_taken = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+        if value is not None and not is_taken:
+            self._refuse(name, value)
+        return value if is_taken else None
+
+    def _refuse(self, name: str, value: Any) -> None:
+        # An address may contain a key, so its value is not shown.
+        said = name if name.startswith("remote.") else f"{name} = {value!r}"
+        self.remarks.append(f"{said} is nothing that memd can have, and is left out")
+
     def convert(self) -> None:
         """Convert all settings that have a counterpart."""
         self._provider()
@@ -123,7 +143,7 @@ class _Agent:
         minutes = self._left.get("sync.intervalMinutes")
         if isinstance(minutes, int | float) and minutes > 0:
             self.put("sync.interval_minutes", self._left.pop("sync.intervalMinutes"))
-        if isinstance(both := self._left.pop("inputType", None), str):
+        if (both := self._taken("inputType", str)) is not None:
             for key in ("query_input_type", "document_input_type"):
                 if find(self.table, ("remote", key)) is None:
                     self.put(f"remote.{key}", both)
@@ -157,22 +177,22 @@ class _Agent:
             if found:
                 self._left.pop(name)
                 self.put(key, round(float(found[1]) * _UNITS[found[2]], 3), name)
-        if isinstance(debounce := self._left.pop("qmd.update.debounceMs", None), int | float):
+        if (debounce := self._taken("qmd.update.debounceMs", int | float)) is not None:
             self.put("qmd.debounce_seconds", debounce / 1000)
 
     def _provider(self) -> None:
-        name = self._left.pop("provider", None)
+        name = self._taken("provider", str)
         fallback = self._left.pop("fallback", None)
-        if isinstance(name, str):
+        if name is not None:
             self._named_provider(name)
         else:
             self.remarks.append(
                 "OpenClaw names no provider: memd takes the service whose key is in its environment, else the model that comes with"
                 ' it; provider = "local" keeps notes on this machine'
             )
-        if fallback in _EMBEDDERS:
+        if isinstance(fallback, str) and fallback in _EMBEDDERS:
             self.put("fallback", fallback)
-        elif fallback not in {None, "none"}:
+        elif fallback is not None and fallback != "none":
             self.remarks.append(f"the fallback {fallback!r} has no counterpart in memd")
         if any(name.startswith("local.") for name in self._left):
             self.remarks.append(
@@ -194,8 +214,8 @@ class _Agent:
             self.remarks.append(
                 f"the provider {name!r} has no counterpart in memd: it is set to local, which sends nothing"
             )
-        if isinstance(url := self._left.pop("remote.baseUrl", None), str):
-            self._address(url)
+        if (url := self._left.pop("remote.baseUrl", None)) is not None:
+            self._address(url if isinstance(url, str) else "")
         model = self._left.get("model")
         if isinstance(model, str) and model.startswith(f"{name}/"):
             self._left["model"] = model.removeprefix(f"{name}/")
@@ -248,11 +268,12 @@ class _Agent:
     def _paths(self) -> None:
         paths: list[str] = []
         for name in ("extraPaths", "qmd.paths"):
-            for item in self._left.pop(name, ()):
+            for item in self._taken(name, list) or ():
                 path, pattern = (
                     (item.get("path"), item.get("pattern")) if isinstance(item, dict) else (item, None)
                 )
                 if not isinstance(path, str):
+                    self._refuse(name, item)
                     continue
                 place = normpath(self._workspace / expanded(self._reads.text(path), self._reads.home))
                 if pattern in {None, "**/*.md"}:
@@ -266,15 +287,16 @@ class _Agent:
             self.put("extra_paths", list(dict.fromkeys(paths)), "extraPaths")
 
     def _sources(self) -> None:
-        sources = self._left.pop("sources", ["memory"])
-        remembers = self._left.pop("rememberAcrossConversations", False) is True
+        sources = self._taken("sources", list) or ["memory"]
+        for other in sources:
+            if other not in ("memory", "sessions"):
+                self._refuse("sources", other)
+        remembers = self._taken("rememberAcrossConversations", bool) is True
         # Old versions listen to `sources` only with the second switch, new ones have none.
-        is_on = self._left.pop("experimental.sessionMemory", True) is True
-        wanted = (
-            remembers or (is_on and "sessions" in sources) or self._left.get("qmd.sessions.enabled") is True
-        )
-        self._left.pop("qmd.sessions.enabled", None)
-        if not wanted:
+        is_on = self._left.get("experimental.sessionMemory", True) is True
+        self._taken("experimental.sessionMemory", bool)
+        by_qmd = self._taken("qmd.sessions.enabled", bool) is True
+        if not (remembers or (is_on and "sessions" in sources) or by_qmd):
             return
         self.put("sources", ["memory", "sessions"])
         self.put("sessions.presets", ["openclaw"])
@@ -286,7 +308,7 @@ class _Agent:
 
     def _scope(self) -> None:
         default = self._left.pop("qmd.scope.default", None)
-        rules = self._left.pop("qmd.scope.rules", None)
+        rules = self._taken("qmd.scope.rules", list)
         if default is None and rules is None:
             self.remarks.append(
                 "OpenClaw has no rules on who may search: with memd groups and channels may not, unless [scope] allows it"
@@ -294,6 +316,9 @@ class _Agent:
             return
         self.put("scope.default", "allow" if default is None else default, "scope.default")
         if rules:
+            for rule in rules:
+                if not isinstance(rule, dict):
+                    self._refuse("scope.rules", rule)
             made = [dict(_rule(rule)) for rule in rules if isinstance(rule, dict)]
             self.put("scope.rules", made, "scope.rules")
             if any(rule["action"] == "allow" and _open_prefixes(rule.get("match", {})) for rule in made):
@@ -316,7 +341,7 @@ class _Source:
         self.agents = agents_in(config, places, environ, home)
         self.names = tuple(self.agents)
         zone = find(config, ("agents", "defaults", "userTimezone"))
-        self.timezone = zone if isinstance(zone, str) else ""
+        self.timezone: Any = zone or ""
 
     def text(self, value: str) -> str:
         """Return a text with its environment variables substituted; unset ones stay as they are."""
@@ -332,7 +357,8 @@ class _Source:
             *(find(table, way) for way in (("memorySearch",), ("memory", "search"))),
         ):
             if isinstance(said, dict):
-                extra += said.get("extraPaths") or []
+                paths = said.get("extraPaths") or []
+                extra += paths if isinstance(paths, list) else [paths]
                 whole = merged(whole, said)
         memory = find(self.config, ("memory",))
         shared = (
@@ -372,7 +398,8 @@ def imported(
         agents[name] = agent.table
         for remark in (*agent.remarks, *beside):
             remarks.setdefault(remark, []).append(name)
-    return {"agents": agents}, [f"{', '.join(names)}: {remark}" for remark, names in remarks.items()]
+    of_agents = [f"{', '.join(names)}: {remark}" for remark, names in remarks.items()]
+    return {"agents": agents}, [*agents_left_out(config), *of_agents]
 
 
 def _beside(config: Mapping[str, Any]) -> Iterator[str]:
@@ -392,6 +419,8 @@ def _fault(table: Mapping[str, Any]) -> str | None:
         parse(tomlkit.dumps({"agents": {"a": table}}), Path("/import.toml"), Path("/"))
     except ConfigError as error:
         return str(error).rpartition(": ")[2].replace("agents.a.", "")
+    except ConvertError:
+        return "a null in it has no counterpart"
     return None
 
 

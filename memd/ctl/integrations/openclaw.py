@@ -7,6 +7,7 @@ than that; it restores the file byte by byte, if nobody has changed it since.
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import pairwise
@@ -310,6 +311,21 @@ def agents_in(
         return places.home / f"workspace-{name}"
 
     return {name: (workspace(name, table), table) for name, table in tables.items()}
+
+
+def agents_left_out(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield remarks on what a configuration says of agents, and `agents_in` does not return."""
+    listed, entries = (json_edit.find(config, ("agents", name)) for name in ("list", "entries"))
+    if listed is not None and not isinstance(listed, list):
+        yield "agents.list is no list, and is left out"
+    if entries is not None and not isinstance(entries, dict):
+        yield "agents.entries is no table, and is left out"
+    for number, table in enumerate(listed if isinstance(listed, list) else ()):
+        if not (isinstance(table, dict) and isinstance(table.get("id"), str)):
+            yield f"agents.list[{number}] has no id, and is left out"
+    for name, number in Counter(name for name, _ in _agent_tables(config)).items():
+        if number > 1:
+            yield f"{name}: {number} agents have this id; only the last of them is taken over"
 
 
 def _agent_tables(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

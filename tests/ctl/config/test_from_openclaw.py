@@ -7,8 +7,8 @@ import pytest
 import tomlkit
 
 from memd.config.load import parse
-from memd.ctl.config.from_openclaw import imported
-from memd.ctl.integrations.openclaw import OpenClawPlaces
+from memd.ctl.config.from_openclaw import _INTERVALS, _SAME, _nested, imported
+from memd.ctl.integrations.openclaw import OpenClawPlaces, merged
 
 HOME = Path("/h")
 PLACES = OpenClawPlaces(HOME / ".openclaw", HOME / ".openclaw" / "openclaw.json")
@@ -310,7 +310,7 @@ def test_a_prefix_that_allows_less_than_it_did_is_told(
         ({"sync": {"intervalMinutes": 0}}, "sync.intervalMinutes has no counterpart"),
         ({"local": {"modelPath": "hf:x", "contextSize": 1}}, "llama.cpp"),
         ({"fallback": "mistral"}, "fallback 'mistral'"),
-        ({"extraPaths": [{"path": "/n", "pattern": "a/*.md"}, 7]}, "/n is left out: only a/*.md"),
+        ({"extraPaths": [{"path": "/n", "pattern": "a/*.md"}]}, "/n is left out: only a/*.md"),
     ],
 )
 def test_what_has_no_counterpart_is_named(search: dict[str, Any], remark: str) -> None:
@@ -319,6 +319,72 @@ def test_what_has_no_counterpart_is_named(search: dict[str, Any], remark: str) -
     assert len(remarks) == 1
     assert remark in remarks[0]
     assert set(table) <= {"query"}
+
+
+_WRONG = (5, ["x", 5], [None], [{"a": None}], {"a": None}, -1)
+
+
+@pytest.mark.parametrize("backend", ["builtin", "qmd"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *_SAME,
+        *_INTERVALS,
+        "enabled",
+        "experimental.sessionMemory",
+        "extraPaths",
+        "fallback",
+        "inputType",
+        "provider",
+        "qmd.paths",
+        "qmd.scope.default",
+        "qmd.scope.rules",
+        "qmd.sessions.enabled",
+        "qmd.update.debounceMs",
+        "rememberAcrossConversations",
+        "remote.baseUrl",
+        "sources",
+        "sync.intervalMinutes",
+        "userTimezone",
+    ],
+)
+def test_no_value_is_lost_without_a_word(name: str, backend: str) -> None:
+    """Whatever it is: it is taken over, or a remark says that it is not."""
+    usual = {"backend": backend, "search": {"provider": "openai", "model": "m"}}
+
+    def told_of(value: object) -> tuple[dict[str, Any], list[str]]:
+        if name == "userTimezone":
+            return told({"agents": {"defaults": {name: value}}, "memory": usual})
+        is_beside = name == "citations" or name.startswith("qmd.")
+        return told(
+            {"memory": merged(usual, _nested(name, value) if is_beside else {"search": _nested(name, value)})}
+        )
+
+    assert [value for value in _WRONG if told_of(value) == told({"memory": usual})] == []
+
+
+def test_a_path_that_is_none_is_named() -> None:
+    """The others are searched."""
+    table, remarks = of_main({"extraPaths": ["~/a", 5]})
+    assert table == {"extra_paths": ["/h/a"]}
+    assert remarks == ["main: extraPaths = 5 is nothing that memd can have, and is left out"]
+
+
+def test_agents_that_are_not_taken_over_are_named() -> None:
+    """Of two with one id, and what is no agent."""
+    listed = [{"id": "two", "workspace": "/1"}, {"id": "Two", "workspace": "/2"}, {"name": "x"}, 5]
+    agents, remarks = told({"agents": {"list": listed}, "memory": {"search": {"provider": "none"}}})
+    assert agents == {"two": {"workspace": "/2", "provider": "none"}}
+    assert remarks == [
+        "agents.list[2] has no id, and is left out",
+        "agents.list[3] has no id, and is left out",
+        "two: 2 agents have this id; only the last of them is taken over",
+    ]
+    wrong = {"agents": {"list": {}, "entries": []}, "memory": {"search": {"provider": "none"}}}
+    assert told(wrong)[1] == [
+        "agents.list is no list, and is left out",
+        "agents.entries is no table, and is left out",
+    ]
 
 
 @pytest.mark.parametrize(
