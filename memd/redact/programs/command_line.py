@@ -106,7 +106,7 @@ def _runs(text: str, at: int, programs: tuple[str, ...]) -> bool:
     return any(left.find(program, begin) >= 0 for program in programs)
 
 
-_VALUE = r"""(?:(?P<quote>\\{0,7}["'])(?P<quoted>[^"'\n]{3,200}?)(?P=quote)|(?P<bare>[^\s"'|<>-][^\s"'|<>]{2,200}))"""
+_VALUE = r"""(?:(?P<quote>\\{0,7}["'])(?P<quoted>[^"'\n]{3,200}?)(?P=quote)|(?P<bare>(?![一-鿿ぁ-ヿ가-힣])[^\s"'|<>-][^\s"'|<>，。；、]{2,200}))"""
 
 
 def _behind(written: str, *, strong: bool = False) -> Find:

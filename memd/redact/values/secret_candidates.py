@@ -46,9 +46,9 @@ _NAMED_THING = re.compile(
     r"|(?:jwt|aes|rsa|sha|hmac|ecdsa|oauth|pkce|l?gpl|agpl|apache|bsd|mpl|gps|i[3579]|r[3579])-[\w.-]{1,14}",
     re.IGNORECASE,
 )
-# db-credentials-2, FRITZ!Box: what names a secret that is kept elsewhere, and a network.
+# db-credentials-2, sys.user.initPassword, FRITZ!Box: what names a secret that is kept elsewhere, and a network.
 _NAME_OF_SECRET = re.compile(
-    r"[a-z0-9.-]{1,40}-(?:credentials?|secrets?|passwords?|tokens?|keys?|tls|cert)(?:-[a-z0-9]{1,3})?|FRITZ!(?:Box|Repeater|WLAN|Powerline)(?:-[A-Z0-9-]{1,12})?"
+    r"[a-z][A-Za-z0-9_-]{0,30}(?:\.[A-Za-z][A-Za-z0-9_-]{0,30}){0,6}\.[A-Za-z0-9_-]{0,24}(?:[Cc]redential|[Ss]ecret|[Pp]assword|[Pp]asswd|[Pp]wd|[Tt]oken|[Kk]ey)s?|[a-z0-9.-]{1,40}-(?:credentials?|secrets?|passwords?|tokens?|keys?|tls|cert)(?:-[a-z0-9]{1,3})?|FRITZ!(?:Box|Repeater|WLAN|Powerline)(?:-[A-Z0-9-]{1,12})?"
 )
 _NAME_AND_VERSION = re.compile(
     r"[A-Za-z]{2,16}-?[0-9]{1,3}(?:\.[0-9]{1,4}){1,3}|[A-Za-z][\w.-]{1,40}[_-](?:v[0-9]{1,3}|v?[0-9]{1,3}(?:\.[0-9]{1,3}){1,3}|[0-9]{1,6}(?:ms|s|m|h|[kmg]i?b))|[0-9]{2,5}[x×*][0-9]{2,5}"
@@ -79,7 +79,7 @@ _NAME_BEFORE = re.compile(r"[\w.@+-]{1,40}[/:|=]")
 _CODE = re.compile(
     r"[0-9]{3,8}[#*]?|[0-9]{1,2}(?:-[0-9]{1,2}){2,3}|[0-9](?:-[0-9]){2,5}|[0-9]{3,6}[A-F]|[A-F][0-9]{3,6}|[0-9]{3}[ -][0-9]{3}(?:[ -][0-9]{3})?"
     # With the signs of a keypad, of a parcel to fetch, and digits apart.
-    r"|[#*][0-9]{2,8}[#*]?|[#*]?[0-9]{2,6}(?:[*#-][0-9]{2,6}){1,2}[#*]|#[0-9]{2,6}(?:[*#-][0-9]{2,6}){1,2}|[0-9]{2,6}[*#][0-9]{2,6}|[0-9]{1,2}-[0-9]{1,2}-[0-9]{3,5}(?<![12][09][0-9]{2})|(?![A-Z]{2,8}[0-9]{1,6}\Z)(?=[A-Z]{0,4}[0-9])(?=[0-9]{0,6}[A-Z])[A-Z0-9]{5,8}|[0-9](?:[ ][0-9]){3,5}|[0-9]{2,4}[ ][0-9]{2,4}"
+    r"|[#*][0-9]{2,8}[#*]?|[#*]?[0-9]{2,6}(?:[*#-][0-9]{2,6}){1,2}[#*]|[#*][0-9]{2,6}(?:[*#-][0-9]{2,6}){1,2}|[0-9]{2,6}[*#][0-9]{2,6}|[0-9]{1,2}-[0-9]{1,2}-[0-9]{3,5}(?<![12][09][0-9]{2})|(?![A-Z]{2,8}[0-9]{1,6}\Z)(?=[A-Z]{0,4}[0-9])(?=[0-9]{0,6}[A-Z])[A-Z0-9]{5,8}|[0-9](?:[ ][0-9]){3,5}|[0-9]{2,4}[ ][0-9]{2,4}"
 )
 
 
@@ -194,7 +194,11 @@ def _graded(said: str) -> Grade | None:
         return None
     if _NAME_OF_SECRET.fullmatch(plain) is not None or _NAME_AND_VERSION.fullmatch(plain) is not None:
         return None
-    if _NAMED_THING.fullmatch(plain) is not None or secret_values.is_reference(said):
+    if (
+        _NAMED_THING.fullmatch(plain) is not None
+        or secret_values.is_reference(said)
+        or secret_values.names_place(plain)
+    ):
         return None
     if secret_values.is_generated(said, ends_free=True):
         return "sure"

@@ -308,6 +308,7 @@ def is_something_else(text: str, *, quoted: bool, shouts: bool) -> bool:
     return not text.isalnum() and (
         (_PATH.match(text) is not None and not mixes(text))
         or _CHARACTER_CLASS.match(text) is not None
+        or names_place(text)
         or _COLOUR.fullmatch(text) is not None
         or (not quoted and _CALL.match(text) is not None)
         or (not quoted and not shouts and _CLASS.match(text) is not None)
@@ -505,6 +506,23 @@ _STATEMENT = re.compile(r"[\w\])][=:(][\"'`]|://|[({;]\Z")
 _NAME_BEFORE = re.compile(r"(?P<name>[A-Za-z_][\w.-]{1,60}?)(?P<sign>[=(:])")
 
 
+# Ctrl+Shift+X, Alt-F8: what somebody presses where a password is typed.
+_SHORTCUT = re.compile(
+    r"(?:(?:ctrl|control|alt|option|opt|shift|cmd|command|win|windows|super|meta|fn)[+-]){1,4}(?:f[0-9]{1,2}|[a-z0-9]"
+    r"|del(?:ete)?|esc(?:ape)?|tab|enter|return|space|ins(?:ert)?|home|end|pg(?:up|dn)|page(?:up|down)|up|down|left|right|backspace|prtsc|pause|break|num[0-9])",
+    re.IGNORECASE,
+)
+# UserService.java:118, notes.md#L20: a line of a file.
+_LINE_OF_FILE = re.compile(
+    r"[\w./\\-]{1,100}\.[a-z]{1,5}(?:(?::[0-9]{1,6}){1,2}|#L[0-9]{1,6}(?:-L[0-9]{1,6})?)", re.ASCII
+)
+
+
+def names_place(text: str) -> bool:
+    """Return whether a text is keys that are pressed together, or a line of a file: Alt+F8, UserService.java:118."""
+    return _SHORTCUT.fullmatch(text) is not None or _LINE_OF_FILE.fullmatch(text) is not None
+
+
 # A symbol between letters, as in no word, path or name in code: preview!Otter.
 _SIGNED = re.compile(
     rf"(?=.{{8}})(?![A-Z]\w*#[a-z]\w*\Z)[{LATIN}0-9-]*[{LATIN}]{{3}}[!#&%~][{LATIN}]{{3}}[{LATIN}0-9-]*[!?]?",
@@ -519,6 +537,8 @@ def is_strong(text: str) -> bool:
     """
     if _SIGNED.fullmatch(text) is not None:
         return not is_reference(text)
+    if not text.isalnum() and names_place(text):
+        return False
     return (
         len(text) >= 5
         and has_digit(text)
@@ -602,7 +622,7 @@ HARMLESS_WORDS = words_in(
     deleted denied dict did different digest disabled do does done double dummy during each easy ed25519
     else email empty enabled encrypted entered enum every everything expired expires export exposed
     extends fake false field final fine flag flags float fn for form forms found from function generated
-    generator given good had hard has hash hashed hashing have having he header her here hidden him hint
+    generator given good had hard hard-coded hardcoded has hash hashed hashing have having he header her here hidden him hint
     his hmac how i identical if ignored implements import important in incorrect input insecure
     instanceof int integer interface into invalid is it its json just jwt kept key lambda ldap leaked
     length let list loaded locked logged login long lost management manager mandatory may md5 me might
