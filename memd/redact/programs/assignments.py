@@ -160,6 +160,15 @@ WORDS = (
     ),
     KeyWord("reporter-id", "token", "reporter", r"reporter[_-]id", "token"),
     KeyWord("auth", "token", "auth", r"auth", "key"),
+    # What the nodes of a cluster know each other by.
+    KeyWord(
+        "identity-value",
+        "token",
+        "identity",
+        r"identity[._-]value",
+        "token",
+        before=("server.", "auth_", "auth.", "server_"),
+    ),
     KeyWord("sign", "secret", "sign", r"(?<![A-Za-z])sign", "key"),
     KeyWord(
         "auth-of",

@@ -3,7 +3,7 @@
 import base64
 import re
 
-from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span, line_end, line_start, matching
+from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span, line_end, line_start, matching, stem
 from memd.redact.values import randomness, secret_candidates, secret_values
 
 _VALUE = (
@@ -256,7 +256,53 @@ def _entered(text: str, at: int) -> Span | None:
     )
 
 
+# --- find_element(By.ID, "mm").send_keys("..."), page.fill("#mima", "..."): what is typed into a field for passwords
+
+_FIELD = re.compile(
+    r"[\"'#=\[.](?:(?:[a-z0-9]{1,16}[_-]|dl|yh|xs|user|login)?(?:mm|kl)|[a-z0-9_-]{0,16}(?:mima|kouling|psw|psd|pswd|upass))[\"'\]]{1,4}"
+    r"(?:[ ]?\){1,2}\.(?:clear\(\)\.)?(?:send_?keys|fill|type|val|set_?value|set_?text|input|press_?sequentially)\([ ]?|[ ]?,[ ]?)[\"'](?P<secret>[^\s\"'\n]{5,64})[\"'][ ]?\)",
+    re.IGNORECASE | re.ASCII,
+)
+_TYPES = re.compile(r"(?:find|locat|query|element|fill|type|send|input|\$)\w{0,24}[.(]", re.IGNORECASE)
+
+
+def _typed_into(text: str, at: int) -> Span | None:
+    begin = at - len(stem(text, at, 20)) - 1
+    match = _FIELD.match(text, begin) if begin >= 0 else None
+    if match is None or _TYPES.search(text, line_start(text, at, 80), at) is None:
+        return None
+    said = match["secret"]
+    is_date = DIGIT.match(said) is not None and not said.isdecimal() and re.search("[A-Za-z]", said) is None
+    is_one = not is_date and (DIGIT.search(said) is not None or secret_values.has_symbol(said))
+    return match.span("secret") if is_one and not secret_values.is_reference(said) else None
+
+
+# --- const IV = CryptoJS.enc.Utf8.parse('0vhT7mZq2LcXw8Ed'), beside the key of the cipher
+
+_VECTOR = re.compile(
+    r"iv[\"']?[ ]?(?:[:=]|=>)[ ]?(?:new[ ])?(?:[\w.]{1,40}\([ ]?)?[bB]?[\"'](?P<secret>(?=[A-Za-z]{0,40}[0-9])(?=[0-9]{0,40}[A-Za-z])[A-Za-z0-9]{16}|[0-9a-f]{32})[\"']",
+    re.IGNORECASE | re.ASCII,
+)
+_ENCRYPTS = re.compile(r"(?<![a-z])(?:aes|des3?|sm4|3des)(?![a-z])|crypt|cipher", re.IGNORECASE)
+
+
+def _vector(text: str, at: int) -> Span | None:
+    before = text[at - 1 : at]
+    is_inside = before.isalnum() and not (text[at].isupper() and before.islower())
+    match = None if is_inside else _VECTOR.match(text, at)
+    if match is None or _ENCRYPTS.search(text, max(0, at - 200), match.end() + 160) is None:
+        return None
+    has_key = _KEY_BESIDE.search(text, max(0, at - 200), match.end() + 160) is not None
+    return match.span("secret") if has_key else None
+
+
+_KEY_BESIDE = re.compile(
+    r"key[\"']?[ ]?(?:[:=]|=>)[ ]?(?:new[ ])?(?:[\w.]{1,40}\([ ]?)?[bB]?[\"']", re.IGNORECASE
+)
+
 RULES = (
+    Rule("typed-into-field", "password", ('mm"', "mm'", 'kl"', "kl'", 'psd"', "psd'", "pswd", "upass", "mima", "kouling"), _typed_into, needs=Nearby(re.compile(r"[(,][ ]?[\"']"), 0, 60, 3)),
+    Rule("vector-of-cipher", "key", ("iv=", "iv =", "iv:", "iv :", 'iv"', "iv'"), _vector, needs=Nearby(re.compile("[\"'][A-Za-z0-9]{16}"), 0, 60, 17)),
     Rule("here-string", "password", ("<<<",), _here),
     Rule("flag-of-secret", "token", ("--",), _flagged, needs=Nearby(re.compile("[a-z][ =]"), 0, 24, 2)),
     Rule("mount-option", "password", ("pass=", "password=", "passwd=", "pwd=", "pw="), _mounted, needs=Nearby(re.compile(","), 90, 80)),

@@ -291,9 +291,51 @@ def _element(text: str, at: int) -> Span | None:
     return match.span("secret") if is_named and secret_values.is_strong(match["secret"]) else None
 
 
+# --- wireless.default_radio0.key='Kolibri9vlucht'
+
+_WIRELESS = _behind(
+    r"(?:wireless\.[\w@\[\].-]{1,60}\.(?:key[1-4]?|sae_password|wpa_psk|(?:auth|acct|priv_key)_(?:secret|pwd)|password)[ ]?=)[ ]?['\"]?(?P<secret>(?!s:)[^\s'\"]{8,63})(?=['\"]?\s|['\"]?\Z)",
+    strong=False,
+)
+
+# --- auth: { user: 'ann@example.org', pass: 'KXWQVRTZ...' }: sixteen letters without a digit, as mail providers issue them
+
+_MAIL_LETTERS = re.compile(
+    r"pass(?:word)?['\"]?[ ]?(?:[:=]|=>)[ ]?['\"](?P<secret>[A-Z]{16}|[a-z]{16})['\"]", re.ASCII
+)
+
+
+def _of_mail(text: str, at: int) -> Span | None:
+    match = _MAIL_LETTERS.match(text, at)
+    is_one = match is not None and randomness.is_jumble(match["secret"].lower())
+    is_one = is_one and "abcd" not in text[at : at + 40].lower()
+    return match.span("secret") if match is not None and is_one else None
+
+
+# --- {type: vless, uuid: ...}: the number is all that a node of a proxy asks for
+
+_NODE = re.compile(
+    rf"(?:uuid|(?<=[\"'])id)[\"']?[ ]?[:=][ ]?[\"']?(?P<secret>{_UUID.pattern})(?![\w-])",
+    re.IGNORECASE,
+)
+_OF_NODE = re.compile(
+    r"\b(?:vmess|vless|tuic|vnext|v2ray|xray)\b|alter_?id|xtls-rprx|\"flow\"[ ]?:", re.IGNORECASE
+)
+
+
+def _node(text: str, at: int) -> Span | None:
+    match = _NODE.match(text, at)
+    if match is None or _OF_NODE.search(text, max(0, at - 240), match.end() + 160) is None:
+        return None
+    return match.span("secret")
+
+
 _NAMES_SECRET = Nearby(re.compile("(?:pass|PASS|Pass|secret|cred|auth|token|vault|key|login)"), 0, 200, 6)
 
 RULES = (
+    Rule("wireless-key", "password", ("wireless.",), _WIRELESS),
+    Rule("mail-letters", "password", ("pass",), _of_mail, needs=Nearby(re.compile("[\"'](?:[A-Z]{16}|[a-z]{16})[\"']"), 0, 20, 18)),
+    Rule("node-of-proxy", "token", ("uuid", 'id"', "id'"), _node, needs=Nearby(re.compile("[0-9A-Fa-f]{8}-"), 0, 24, 9)),
     Rule("snmp-community-set", "password", ("snmp-server community", "snmp community", "snmp-agent community", "rocommunity", "rwcommunity"), _community),
     Rule(
         "odbc-password",

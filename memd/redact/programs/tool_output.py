@@ -45,8 +45,25 @@ _WIFI_LABELS = (
     "contenuto chiave",
 )
 _BYTE = r"\s{0,20}(?:0x)?[0-9a-f]{1,3}"
+# redis-cli shows the address of its server, or that there is none, before what is typed.
+_REDIS = re.compile(
+    r"(?:\A|\n|[ \t`])(?:[\w.-]{1,60}:[0-9]{2,5}|redis[^\s>]{0,60}|not connected)(?:\[[0-9]{1,2}\])?\Z"
+)
+_AUTH = re.compile(
+    r"> auth[ ]{1,2}(?:[\w.@-]{1,40}[ ]{1,2})?(?P<quote>[\"'])?(?P<secret>(?(quote)[^\"'\n]{4,200}|[^\s\"']{4,200}))(?(quote)[\"'])[ \t]{0,4}(?=\n|\Z|`)",
+    re.IGNORECASE,
+)
+
+
+def _at_redis(text: str, at: int) -> Span | None:
+    match = _AUTH.match(text, at)
+    if match is None or _REDIS.search(text, max(0, at - 66), at) is None:
+        return None
+    return None if secret_values.is_reference(match["secret"]) else match.span("secret")
+
 
 RULES = (
+    Rule("redis-auth-typed", "password", ("> auth ",), _at_redis),
     Rule(
         "wifi-key-shown",
         "password",
@@ -89,7 +106,7 @@ RULES = (
         _at(r"new value:[ ](?P<secret>[\w+*=.-]{16,40})(?=\s|\Z)"),
         needs=Nearby(re.compile("password", re.IGNORECASE), 120, 0, 8),
     ),
-    Rule("database-login", "password", ("disql ",), _at(r"disql[ ][\"']?[\w$]{1,40}/[\"']{0,2}(?P<secret>[^\s@\"'/]{4,64})[\"']{0,2}(?=@|\s|\Z)")),
+    Rule("database-login", "password", ("disql ",), _at(r"disql[ ][\"']?[\w$]{1,40}/(?P<quote>(?:\\?[\"']){1,3})?(?P<secret>(?(quote)[^\s\"'\\]{4,64}|[^\s@\"'/\\]{4,64}))(?=(?:\\?[\"']){1,3}|@|\s|\Z)")),
     Rule(
         "key-passphrase",
         "password",

@@ -44,13 +44,15 @@ def _userinfo(text: str, at: int) -> Span | None:
 
 _ASKED = (
     "token", "key", "sig", "signature", "code", "auth", "secret", "credential", "password", "passwd",
-    "pwd", "jwt", "ticket", "assertion", "session", "hmac", "sign", "hash", "appid",
+    "pwd", "jwt", "ticket", "assertion", "session", "hmac", "sign", "hash", "appid", "pass", "mima",
 )  # fmt: skip
 _NAMES = tuple(f"{written}=" for name in _ASKED for written in (name, name.title(), name.upper()))
 _QUERY = re.compile(r"(?P<name>[a-z]{2,12})=(?P<secret>[^\s&#\"'<>`\\()\[\]{},;|]{4,16384})", re.IGNORECASE)
 _BEGINS_CODE = ("(", "{")  # behind the name of a function
 _IN_NAME = string.ascii_letters + string.digits + "_-.%[]"
 _SHORT = frozenset({"password", "passwd", "pwd", "secret"})
+_PASSED = frozenset({"pass", "mima"})  # these are passwords if they have a digit
+_NO_PASS = ("by", "com", "tres", "sur", "multi", "under", "over", "high", "low", "band")  # compass
 _STRICT = frozenset({"code", "session", "hash", "ticket", "auth", "sign", "appid"})
 
 
@@ -67,13 +69,15 @@ def _query(text: str, at: int) -> Span | None:
         return None
     value = match["secret"].rstrip(".,;:!?*，。")
     kind = match["name"].lower()
+    if kind == "pass" and name.lower().endswith(_NO_PASS):
+        return None
     if _REFERENCE.match(value) or not value or "%24%7B" in value[:6]:
         return None
     if kind not in _SHORT:
         least = 16 if kind in _STRICT else 6
         if len(value) < least or not (any(map(str.isdigit, value)) or randomness.looks_mixed(value)):
             return None
-        if randomness.looks_like_words(value):
+        if randomness.looks_like_words(value) and not (kind in _PASSED and randomness.has_digit(value)):
             return None
     return match.start("secret"), match.start("secret") + len(value)
 
