@@ -173,6 +173,12 @@ LEAD_IN = (
 )
 """What an answer begins with before it says what was asked for; matched in any case."""
 
+SPEAKER_AND_TIME = (
+    r"[ \t>*]{0,6}[^\n:：。！？!?]{1,30}?[ ,(（\[—·]{1,3}(?:[0-9]{1,4}[./年-][0-9]{1,2}[./月-][0-9]{1,4}日?,?[ ]{1,2})?"
+    r"(?:(?:上午|下午|晚上|早上|中午|凌晨|今天|昨天|오전|오후|午前|午後|today(?: at)?|yesterday(?: at)?)[ ]?)?[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:[ ]?[AP]M)?[\])）]?[ \t]{0,4}"
+)
+"""The line that a copied chat writes before what somebody says: who, and when."""
+
 LEAST_RUN = 14
 """The fewest characters of a run. A token whose anchor stands in a shorter word is not found."""
 

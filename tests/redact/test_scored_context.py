@@ -184,3 +184,41 @@ def test_a_number_right_before_a_told_one_says_that_it_is_no_code() -> None:
     for more in (0, 1):
         said = f"the door code 12{'w' * (near + more - len('12 is '))} is 5661."
         assert ("5661" in _REDACTOR.redact(said).text) is not bool(more), said
+
+
+@table(
+    ("chat", "secret"),
+    [
+        ("老周 09:15\n服务器口令发一下\n我 09:16\nkqwx_7781!", "kqwx_7781!"),
+        ("Zhou (12345) 2024-05-06 10:21:33\nvpn 密码是啥\nLin (54321) 2024-05-06 10:22:01\ntianya_2088#", "tianya_2088#"),
+        ("[민수] [오전 10:21] 와이파이 비번 뭐였지\n[나] [오전 10:22]\nchoco2019!", "choco2019!"),
+        ("小李：门禁密码多少来着\n我：40718", "40718"),
+        ("老婆：家里wifi密码改成啥了，我妈问\n我：tuantuan20170905", "tuantuan20170905"),
+        ("agent: 请把手机收到的短信验证码发给我\nuser: 730416", "730416"),
+        ("엄마: 와이파이 비번 뭐였죠\n나: choco2019!", "choco2019!"),
+        ("A: Wi-Fiのパスワードなんだっけ\nB: kumasan_0824!", "kumasan_0824!"),
+    ],
+)  # fmt: skip
+def test_a_question_without_a_question_mark_is_answered(chat: str, secret: str) -> None:
+    """Also where who speaks, and when, has a line of its own."""
+    redacted = _REDACTOR.redact(chat).text
+    assert secret not in redacted
+    assert redacted.startswith(chat[: chat.index(secret)])
+
+
+@table(
+    ("chat",),
+    [
+        ("老周 09:15\n服务器口令发一下\n我 09:16\nhttps://wiki.example.org/login",),
+        ("老周 09:15\n部署分支是啥\n我 09:16\nrelease/v2.3",),
+        ("老周 09:15\n密码加密算法是啥\n我 09:16\nsha256",),
+        ("小李：端口多少来着\n我：8848",),
+        ("小李：验证码几位来着\n我：6",),
+        ("小李：昨天会议纪要发给我\n我：meeting_notes_v2.docx",),
+        ("小李：密码规则是啥\n我：至少8位，包含大小写",),
+        ("민수: 버전이 뭐였죠\n나: v2.3.1",),
+    ],
+)
+def test_other_questions_of_a_chat_are_none_for_a_secret(chat: str) -> None:
+    """Ports, branches, rules and files."""
+    assert _REDACTOR.redact(chat).text == chat

@@ -99,6 +99,14 @@ def _capital_codes(text: str, at: int) -> Span | None:
     return match.span("secret") if len(set(map(len, re.findall("[A-Z0-9]+", match["secret"])))) == 1 else None
 
 
+# バックアップコードを控えました → 「k3v8 z1qm」「p0xw 7dta」: codes in quotes, each with a digit.
+_IN_QUOTES = r"(?=[A-Za-z -]{0,24}[0-9])[A-Za-z0-9]{3,12}(?:[ -][A-Za-z0-9]{3,12}){0,5}"
+_QUOTED = re.compile(
+    rf"(?:{either((*SECRET_WORDS.recovery, *SECRET_WORDS.recovery_of_one))})[^\n。！？「『“\"A-Z]{{0,12}}(?:[(（][^()（）\n]{{1,30}}[)）])?[^\n。！？「『“\"0-9]{{0,24}}[「『“\"]"
+    rf"(?P<secret>{_IN_QUOTES}(?:[」』”\"][ 、，,・/]{{0,2}}(?:と|和|及|와|과)?[「『“\"]{_IN_QUOTES}){{0,30}})[」』”\"]",
+    re.IGNORECASE,
+)
+
 KEYS_AND_LISTS = (
     Rule("unseal-key", "key", ("unseal", "recovery"), matching(_UNSEAL)),
     Rule(
@@ -123,6 +131,7 @@ KEYS_AND_LISTS = (
         _series,
         needs=Nearby(DIGIT, 0, 120),
     ),
+    Rule("backup-codes-quoted", "code", tuple(word for word in (*SECRET_WORDS.recovery, *SECRET_WORDS.recovery_of_one) if not word.isascii()), matching(_QUOTED), needs=Nearby(re.compile('[「『“"]'), 0, 90)),
     Rule("backup-codes-capital", "code", ("backup", "recovery", "scratch", "emergency", "rescue"), _capital_codes),
 )  # fmt: skip
 """Keys of vaults and disks, and lists of codes."""

@@ -50,8 +50,10 @@ def _is_key(said: str) -> bool:
     ):
         return True
     found = secret_candidates.password(said, 0)
-    if found is None or found.said != said or _WORD_AND_NUMBER.fullmatch(said) is not None:
+    if found is None or found.said != said:
         return False
+    if _WORD_AND_NUMBER.fullmatch(said) is not None:
+        return randomness.mixes(said) and randomness.is_unlike_words(said, most=0.45)
     return found.grade in {"sure", "mixed"} or (
         found.grade == "likely" and ("-" in said or "_" in said or pinyin_and_korean.is_romanised(said))
     )

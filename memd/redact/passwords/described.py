@@ -4,7 +4,7 @@ import re
 
 from memd.redact.passwords import plain_words
 from memd.redact.passwords.beside_a_remark import grade_of
-from memd.redact.rule import Nearby, Rule, Span, line_start
+from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_start
 from memd.redact.values import secret_candidates, secret_values
 from memd.redact.words.secret_words import SECRET_WORDS, either
 
@@ -134,11 +134,91 @@ def _remarked(text: str, at: int) -> Span | None:
     return secret_values.strong_span(text, *match.span("secret"))
 
 
+# --- of which number it is the end: "默认密码是身份证后六位 27041X", "비번은 전화번호 뒤 8자리 48120937"
+
+_LABEL_EAST = r"密码|密碼|口令|パスワード|暗証番号|비밀번호|비번|암호"
+_COUNTS = {"四": 4, "五": 5, "六": 6, "七": 7, "八": 8, **{str(count): count for count in range(4, 9)}}
+_ENDS_NUMBER = tuple(
+    f"{count}{blank}{sign}" for count in _COUNTS for blank in ("", " ") for sign in ("位", "桁", "자리")
+)
+_END_OF = re.compile(
+    r"(?P<count>.)[ ]?(?:位(?:数字?)?|桁|자리)[^\n0-9A-Za-z，。；,.:：]{0,4}[ ]?[（(:：，,「]?[ ]?(?P<secret>[0-9]{3,8}[xX]?)(?![0-9A-Za-z年月日位個个])",
+)
+_NUMBER_BEFORE = re.compile(
+    rf"(?:{_LABEL_EAST})[^\n。；;!?！？0-9]{{0,24}}?(?:{either(_WORDS.numbers_east)})[^\n0-9A-Za-z，。；、,.:：]{{0,10}}\Z"
+)
+
+
+def _end_of_number(text: str, at: int) -> Span | None:
+    match = _END_OF.match(text, at)
+    if match is None or len(match["secret"]) != _COUNTS[match["count"]]:
+        return None
+    return None if _NUMBER_BEFORE.search(text[max(0, at - 50) : at]) is None else match.span("secret")
+
+
+# --- put together: "全小写 zhangjie 后面跟两个感叹号，即 zhangjie!!"
+
+_TOGETHER = re.compile(
+    rf"(?:{either(_WORDS.then_together)})[ ]?[:：]?[ ]?[“\"「']?(?P<secret>[A-Za-z][^\s(){{}}<>=/\\:\x7f-\U0010ffff]{{4,31}}?)(?=[”\"」']?[ ]?(?:[，。；！、）)]|[,;](?!\w)|[ \t]{{0,4}}(?:\n|\Z)))"
+)
+_PARTS_EAST = re.compile(rf"(?:{_LABEL_EAST})[^\n]{{0,60}}?(?:{either(_WORDS.parts_east)})[^\n]{{0,40}}\Z")
+_SIGN_AT_END = re.compile("[a-zA-Z]{4,20}[!@#?*.~]{1,3}")
+
+
+def _together(text: str, at: int) -> Span | None:
+    match = _TOGETHER.match(text, at)
+    left = line_start(text, at, 110)
+    if match is None or _PARTS_EAST.search(text[left:at]) is None:
+        return None
+    said = match["secret"]
+    is_one = _SIGN_AT_END.fullmatch(said) or secret_values.is_strong(said)
+    if not is_one or secret_values.is_reference(said):
+        return None
+    # The word before its signs was said first.
+    first = text.find(said.rstrip("!@#?*.~"), left, at)
+    return match.start("secret") if first < 0 else first, match.end("secret")
+
+
+# --- behind what it is made of: "비밀번호는 부장님 생일에 이니셜을 붙인 790412HSE 입니다", "密码是老板生日加公司缩写 790412HSE，"
+
+_MADE_EAST = re.compile(
+    r"(?:(?:비밀번호|비번|암호|패스워드)(?:는|은)[ ](?P<korean>[^\n.,;:!?A-Za-z0-9]{1,40}[ ])|(?:密码|密碼|口令|パスワード)[ ]?[是为為はは](?P<between>[^\n。，、；,;:：!?！？A-Za-z0-9]{3,40}))"
+    r"(?P<secret>[!-~]{6,40}?)[ ]?(?(korean)(?:입니다|이에요|예요|이야|임(?![가-힣])|이고|인데|이며)|(?=です|だ(?![ぁ-ん])|[，。、；)）]|[ \t]{0,4}(?:\n|\Z)))"
+)
+_OF_OTHERS_EAST = re.compile(either(_WORDS.others_east))
+_SAYS_PARTS = re.compile(either(_WORDS.parts_east))
+
+
+def _made_east(text: str, at: int) -> Span | None:
+    match = _MADE_EAST.match(text, at)
+    if match is None:
+        return None
+    is_told = (
+        _OF_OTHERS_EAST.search(match["korean"]) is None
+        if match["korean"]
+        else _SAYS_PARTS.search(match["between"]) is not None
+    )
+    said = match["secret"].strip("“”\"'()")
+    is_one = (
+        is_told
+        and DIGIT.search(said) is not None
+        and re.search("[A-Za-z]", said) is not None
+        and not secret_candidates.names_thing(said)
+        and not secret_values.names_algorithm(said)
+        and not secret_values.is_reference(said)
+    )
+    start = match.start("secret") + match["secret"].index(said)
+    return (start, start + len(said)) if is_one else None
+
+
 RULES = (
     Rule("password-made-of", "password", _WORDS.made_of, _made_of),
     Rule("password-letter-by-letter", "password", _WORDS.spelled, _letter_by_letter, needs=Nearby(re.compile("[A-Za-z0-9] [A-Za-z0-9] [A-Za-z0-9] [A-Za-z0-9] "), 90, 90, 8)),
     Rule("password-spelled-first", "password", SECRET_WORDS.plain.spelling, _spelled_first, needs=Nearby(re.compile("[0-9]"), 0, 70)),
     Rule("password-asked-for", "password", _WORDS.asks, _answered, needs=Nearby(re.compile(r"\?"), 0, 60)),
     Rule("password-behind-remark", "password", (*plain_words.ANCHORS, "passphrase"), _remarked, needs=Nearby(re.compile("[)）][ ]?[:：=]"), 0, 110, 3)),
+    Rule("password-end-of-number", "password", _ENDS_NUMBER, _end_of_number, needs=Nearby(DIGIT, 2, 14)),
+    Rule("password-put-together", "password", _WORDS.then_together, _together, needs=Nearby(re.compile("[A-Za-z]"), 0, 10)),
+    Rule("password-made-of-east", "password", ("密码", "密碼", "口令", "パスワード", "비밀번호", "비번", "암호", "패스워드"), _made_east, needs=Nearby(DIGIT, 0, 90)),
 )  # fmt: skip
 """One rule a way to describe it."""

@@ -10,11 +10,15 @@ from memd.redact.rule import Nearby, Rule, Span
 from memd.redact.words.chinese_syllables import CHINESE_SOUNDS, fewest_syllables
 
 # The fewest syllables and letters.
-_OF_ONE_WORD, _OF_PARTS, _BEHIND_ILOVE = (4, 12), (5, 10), (2, 6)
+_OF_ONE_WORD, _OF_PARTS, _BEHIND_ILOVE, _AT_END = (4, 12), (5, 10), (2, 6), (4, 11)
 _LETTERS_OF_SYLLABLE = 2.5  # on average; words of other languages are divided into shorter ones
 # What forms, variables and rows of settings call a password, a user and what to do with them.
 _ABOUT_PASSWORDS = re.compile(
     r"(?:mima|kouling|miyao|yanzhengma)\Z|\Amima|shuru|qingtian|yonghu|denglu|zhanghao|huoqu|shezhi|xiugai"
+)
+# What parts of programs are called.
+_OF_PROGRAMS = re.compile(
+    "zujian|mokuai|fuwu|jiekou|huanjing|bianliang|canshu|peizhi|xitong|guanli|jiami|jiemi|wangji|chongzhi|qiehuan|gongju|ceshi|shuju|wenjian|xiangmu"
 )
 
 _IN_CAPITALS = re.compile("[a-z][A-Z]")  # two words of a name in a program
@@ -35,14 +39,19 @@ _ASKED = re.compile(
 _ASKS = re.compile("请|提供|输入|告诉|什么|多少|发我|给我|[?？]")
 
 
-def is_pinyin(word: str) -> bool:
-    """Return whether a word is a sentence of Chinese in Latin letters, maybe in parts or behind "ilove"."""
+def is_pinyin(word: str, *, at_end: bool = False) -> bool:
+    """Return whether a word is a sentence of Chinese in Latin letters, maybe in parts or behind "ilove".
+
+    Args:
+        word: Letters, maybe with a sign between parts.
+        at_end: Whether it is all that stands between its label and the end of the clause: two words suffice then.
+    """
     parts = re.split("[_.-]", word.lower().removeprefix("ilove"))
     letters = "".join(parts)
     if len(letters) < len(word) - len(parts) + 1:
         least, least_letters = _BEHIND_ILOVE
     else:
-        least, least_letters = _OF_ONE_WORD if len(parts) == 1 else _OF_PARTS
+        least, least_letters = _OF_ONE_WORD if len(parts) == 1 else _AT_END if at_end else _OF_PARTS
         if len(parts) == 1 and _IN_CAPITALS.search(word) is not None:
             return False
     if len(parts) > 1 and CHINESE_SOUNDS.search(letters) is None:
@@ -59,9 +68,17 @@ def _behind(text: str, at: int) -> Span | None:
         match = _ASKED.match(text, at) if text.find("\n", at, at + 70) >= 0 else None
         if match is None or _ASKS.search(text, max(0, at - 30), match.start("secret")) is None:
             return None
-    return match.span("secret") if is_pinyin(match["secret"]) else None
+    said = match["secret"]
+    if not said.isalpha() and _OF_PROGRAMS.search(said.lower()) is not None:
+        return None
+    is_one = is_pinyin(said, at_end=_ALONE.match(text, at) is not None)
+    return match.span("secret") if is_one else None
 
 
+# Only a blank or a verb before it, and the end of a clause behind.
+_ALONE = re.compile(
+    r"(?:密码|密碼|口令)[ ]?(?:[:：]|[是为為])?[ ]?[a-z]{4,16}[-_.][a-z]{4,16}(?=[ ]?(?:[，。；！)）]|[ \t]{0,4}(?:\n|\Z)))"
+)
 _LETTERS = re.compile("[A-Za-z]{3}")
 
 RULES = (

@@ -94,23 +94,41 @@ def _chinese(anchors: tuple[str, ...], strength: Strength, *, is_code: bool) -> 
         sep = (head["sep"] or "").strip()
         if sep in {"，", ","} and not (secret_values.is_strong(value.text) and has_both_cases(value.text)):
             return None
-        is_named = text[at - 1 : at] == "的" and _WITH_AT.fullmatch(value.text) is not None
+        is_named = (text[at - 1 : at] == "的" and _WITH_AT.fullmatch(value.text) is not None) or _is_joined(
+            text, head.end()
+        )
         if not sep and not is_named and not _is_bound(value, text[head.end() - 1 : head.end()].isspace()):
             return None
         if is_code and _CODE_VALUE.fullmatch(value.text) is None:
             return None
-        spoken = sep not in {"=", "＝"} and not value.quoted
-        return (
-            (value.start, value.end)
-            if secret_values.is_secret(value, strength, shouts=False, spoken=spoken, english=False)
-            else None
-        )
+        return _judged(value, strength, sep)
 
     return find
 
 
+def _judged(value: secret_values.SecretValue, strength: Strength, sep: str) -> Span | None:
+    """Return the span of a value behind a Chinese label and a separator if it is a secret."""
+    if strength != "password" and sep and value.quoted and _IN_TWO_SCRIPTS.fullmatch(value.text):
+        is_one = _OF_KINDS_OF_KEYS.search(value.text) is None
+    else:
+        spoken = sep not in {"=", "＝"} and not value.quoted
+        is_one = secret_values.is_secret(value, strength, shouts=False, spoken=spoken, english=False)
+    return (value.start, value.end) if is_one else None
+
+
 # "...的密码 admin@laowang": two words with a sign between.
 _WITH_AT = re.compile("[A-Za-z]{3,16}[@_][A-Za-z]{3,16}")
+# "口令 ops+Lanzhou，": two words, a sign between them, and the end of the clause.
+_JOINED_AT_END = re.compile(
+    r"(?<=[ ])(?P<first>[A-Za-z]{3,16})[@+#!~$*^](?P<second>[A-Za-z]{3,16})(?=[ ]?(?:[，。；;、）)](?!\w)|[，。；、]|[ \t]{0,4}(?:\n|\Z)))"
+)
+# A key that somebody made up: "小满2018满月酒Nas".
+_IN_TWO_SCRIPTS = re.compile(
+    r"(?=[^\n]{0,22}[A-Za-z]{2})(?=[^\n]{0,22}[0-9]{2})(?=[^\n]{0,22}[一-鿿]{2})[一-鿿A-Za-z0-9_@#!.-]{6,24}"
+)
+_OF_KINDS_OF_KEYS = re.compile(
+    "密码|口令|密钥|令牌|公钥|私钥|证书|签名|加密|环境|版|算法|提供|生成|申请|账号|帐号|后台|页面|请|输入|填|的|RSA|AES|SM[234]|HMAC|SHA"
+)
 # "账号密码：admin / hunter2": the second value is the password.
 _OF_BOTH = ("账号", "帐号", "账户", "賬號", "帳號", "号/", "号和", "户名", "户名/", "名/", "号、")
 _PAIR = re.compile(
@@ -153,6 +171,15 @@ def _elsewhere(text: str, end: int, after: int) -> Span | None:
     if match is None or secret_values.is_about_passwords(match["secret"]):
         return None
     return match.span("secret")
+
+
+def _is_joined(text: str, at: int) -> bool:
+    """Return whether two words that are joined by a sign stand at a place, one of them a name and none a word for what is joined."""
+    match = _JOINED_AT_END.match(text, at)
+    if match is None or match[0].islower():
+        return False
+    words = {match["first"].lower(), match["second"].lower()}
+    return words.isdisjoint(secret_values.HARMLESS_WORDS) and words.isdisjoint(SECRET_WORDS.context.others)
 
 
 _ASKED = re.compile(

@@ -94,9 +94,41 @@ def _alone(text: str, at: int) -> Span | None:
     return match.span("secret") if is_one else None
 
 
+# --- in a list, behind the system it is for: "2. 生产库只读 dbro / Dbro.2209vv", "- NAS : admin / Nas0319mapo"
+
+_LISTED = re.compile(
+    rf"(?:\A|\n)[ \t>*•·-]{{0,8}}(?:[0-9]{{1,2}}[.)、．][ \t]{{0,3}})?(?P<system>[^\n/|,，;；]{{2,40}}?)(?P<by>[ ]?[:：]|[ ])[ ]{{0,2}}(?P<user>[A-Za-z][A-Za-z_.@-]{{1,31}}|(?:{either(_WORDS.users_of_systems)}))\Z",
+    re.IGNORECASE,
+)
+_BEHIND_USER = re.compile(r" / (?P<secret>[!-~]{6,40}?)(?=[.。;；]?[ \t]{0,4}(?:\n|\Z)|[ ]?[(（])")
+_SYSTEM = re.compile(rf"(?<![a-z])(?:{either(_WORDS.systems)})", re.IGNORECASE)
+_ENVIRONMENTS = frozenset({"dev", "test", "prod", "stage", "staging", "qa", "uat", "main", "master", "local"})
+
+
+def _listed(text: str, at: int) -> Span | None:
+    match = _BEHIND_USER.match(text, at)
+    before = None if match is None else _LISTED.search(text[max(0, at - 90) : at])
+    if match is None or before is None or DIGIT.search(match["secret"]) is None:
+        return None
+    said, user = match["secret"], before["user"].lower()
+    if before["by"] != " " and user in _WORDS.users_of_systems:
+        is_one = randomness.count_digits(said) > 2 and _is_of_pair(said, apart=False)
+    elif _SYSTEM.search(before["system"]) is None or user in _ENVIRONMENTS or not randomness.mixes(said):
+        return None
+    else:
+        found = secret_candidates.password(said, 0)
+        # Many passwords begin as their user does: dbro / Dbro.2209vv.
+        is_like_user = said.lower().startswith(user[:4]) and randomness.count_digits(said) > 3
+        is_one = (is_like_user and secret_values.is_strong(said)) or (
+            found is not None and found.grade in {"sure", "mixed"} and found.said == said
+        )
+    return match.span("secret") if is_one and "/" not in said else None
+
+
 RULES = (
     Rule("password-beside-user", "password", _WORDS.users, _beside),
     Rule("password-paired-abroad", "password", _WORDS.access, _paired, needs=Nearby(DIGIT, 0, 120)),
+    Rule("password-paired-in-list", "password", (" / ",), _listed, needs=Nearby(DIGIT, 0, 44)),
     Rule("password-paired-alone", "password", tuple(f"{user} / " for user in _ALONE_USERS), _alone),
 )
 """One rule a form of the pair."""

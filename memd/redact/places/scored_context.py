@@ -15,7 +15,7 @@ from itertools import chain, islice
 
 import msgspec
 
-from memd.redact.rule import LEAD_IN, Covered, Rule, Span, Walk, in_lower_case, stem
+from memd.redact.rule import LEAD_IN, SPEAKER_AND_TIME, Covered, Rule, Span, Walk, in_lower_case, stem
 from memd.redact.values import secret_candidates
 from memd.redact.values.code_numbers import means_other_pin
 from memd.redact.values.secret_candidates import SecretCandidate
@@ -171,7 +171,7 @@ _LETTERED = re.compile("(?=[A-Z]*[0-9])(?=[0-9]*[A-Z])[A-Z0-9]{5,8}")  # a model
 _HOTLINE = re.compile("95[0-9]{3}|1008[0-9]|100[01][01]|123(?:06|15)")
 _DIGITS_OF_PRICE = 4
 _PARTICLE = re.compile("[はが는은이가了][ ]?\\Z")
-_OF_NUMBER = re.compile("(?:の番号|번호|編號|编号)[はは는은:：]?[ ]{0,2}\\Z")
+_OF_NUMBER = re.compile("(?:の番号|(?<!비밀)번호|編號|编号)[はは는은:：]?[ ]{0,2}\\Z")
 _COUNTED = re.compile(
     rf"[ ]{{0,2}}(?:%|(?:mm|cm|km|m|kg|g|[gmk]i?b|ms|s|min|h|hrs?|[kmg]?hz|px|pt|k|v|w|usd|eur|gbp|x|[ap]m|st|nd|rd|th)(?![a-z])|{either(_WORDS.units)})|[.:/][0-9]|,[0-9](?![0-9]{{0,3}}[ ]?[一-鿿])",
     re.IGNORECASE,
@@ -191,6 +191,7 @@ _SPEAKER_FIRST = re.compile(_SPEAKER)
 _BEGINS_ANSWER = re.compile(
     rf"{_SPEAKER}{LEAD_IN}(?:[\w.@-]{{2,40}}[ ]?[/,|，][ ]?)?[\"'`“「*]{{0,3}}\Z", re.IGNORECASE
 )
+_SAYS_WHO = re.compile(SPEAKER_AND_TIME, re.IGNORECASE)
 _TELLS_ANSWER = re.compile(rf"{_SPEAKER}(?:[^.!?\n]|\.(?=\w)){{0,60}}\Z", re.IGNORECASE)
 _NEAR_ADJACENT = 28  # signs from where a word begins to a value that adjoins it, at most
 _ADJACENT = re.compile(
@@ -670,6 +671,9 @@ def _is_answer(text: str, value: SecretCandidate, near: _Surroundings, line: int
     """Return whether a value begins the answer to a question in the line before."""
     if _TELLS_ANSWER.fullmatch(before) is None:
         return False
+    begin = text.rfind("\n", max(0, line - 1 - _BEHIND), line - 1) + 1
+    if begin and text.find(":", begin, line - 1) > 0 and _SAYS_WHO.fullmatch(text, begin, line - 1):
+        line = begin
     begin = text.rfind("\n", max(0, line - 1 - _BEHIND), line - 1) + 1 or max(0, line - 1 - _BEHIND)
     if _ASKS.search(text[begin : line - 1]) is None:
         return False

@@ -415,6 +415,12 @@ def _is_token(value: SecretValue, text: str, *, shouts: bool, spoken: bool) -> b
             NAME.match(text) is not None
             and (not text.isalnum() or len(text) < 10 or count_digits(text) < 2)
             and not looks_mixed(text)
+            and not (
+                len(text) >= 10
+                and mixes(text)
+                and is_unlike_words(text, most=0.45)
+                and 2 * len(OTHER_SIGN.findall(text)) >= len(text)
+            )
         )
         return (
             not is_name

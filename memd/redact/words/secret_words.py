@@ -82,6 +82,7 @@ class PlainWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Words around passwords that look like words, for memd.redact.passwords.plain_words and user_and_password."""
 
     ambiguous: frozenset[str]
+    systems: tuple[str, ...]
     users_of_systems: frozenset[str]
     access_of_talk: frozenset[str]
     phrases: tuple[str, ...]
@@ -173,6 +174,10 @@ class DescribedWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     no_values: frozenset[str]
     spelled: tuple[str, ...]
     asks: tuple[str, ...]
+    numbers_east: tuple[str, ...]
+    then_together: tuple[str, ...]
+    parts_east: tuple[str, ...]
+    others_east: tuple[str, ...]
 
 
 class MadeUpWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
