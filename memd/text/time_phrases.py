@@ -1,18 +1,30 @@
 """Parses time phrases in English and Chinese as calendar intervals. Pure.
 
-Weeks begin on Monday. A month, quarter, season or weekday without a year is the latest one that has begun. Seasons are those
-of the northern hemisphere, in whole months; winter has the year in which it begins.
+Weeks begin on Monday. A month, quarter, season or weekday without a year, or a day without a month, is the latest one that
+has begun; the end of a range is the first one after its beginning. Seasons are those of the northern hemisphere, in whole
+months; winter has the year in which it begins.
 """
 
 import re
 from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta, tzinfo
+from itertools import pairwise
 
 import msgspec
 
-from memd.text.time_rules import DATES, Resolve, resolved, rules, week_of
+from memd.text.time_rules import (
+    DATES,
+    Resolve,
+    end_of_period,
+    is_fixed,
+    names_year,
+    period_of,
+    resolved,
+    rules,
+    week_of,
+)
 from memd.text.time_spans import EPOCH, TimeSpan
-from memd.text.time_words import CHINESE_WEEK, CHINESE_WEEKDAY, MONTHS
+from memd.text.time_words import MONTHS
 from memd.text.tokens import folded
 
 _MAX_READ_CHARS = 2_000  # of a text; a longer question names its time at its beginning, or not at all
@@ -78,7 +90,7 @@ def time_phrases(text: str, now: datetime) -> tuple[TimePhrase, ...]:
     """
     if now.year not in _YEARS or not _LIKELY.search(text[:_MAX_READ_CHARS]):
         return ()
-    return tuple(_joined(text, list(_apart(text[:_MAX_READ_CHARS], now)), now))
+    return tuple(_joined(text, _with_years(text, list(_apart(text[:_MAX_READ_CHARS], now)), now), now))
 
 
 def dated(text: str, within: TimeSpan | None = None) -> TimeSpan | None:
@@ -103,33 +115,114 @@ _FIGURE = re.compile("[0-9一二三四五六七八九十]")
 _WITH_YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d{3})|[一二][零〇一二三四五六七八九]{3}年")
 
 
-def _apart(text: str, now: datetime, among: Collection[Resolve] | None = None) -> Iterator[TimePhrase]:
+_DAYS = {"week": 7, "month": 28, "year": 365}
+
+
+class _Found(msgspec.Struct):
+    """A match of a rule, and what it means."""
+
+    span: TimeSpan
+    start: int
+    end: int
+    match: re.Match[str]
+    resolve: Resolve
+    is_fixed: bool  # which week, month or year is meant is told, by itself or by a neighbour
+    names_year: bool  # and may be meant for its neighbours
+
+    @property
+    def recurs(self) -> str | None:
+        """The period in which it comes again, if it does not tell which is meant."""
+        return None if self.is_fixed else period_of(self.resolve)
+
+    def latest(self, now: datetime) -> TimeSpan:
+        """Return the latest that has begun at another time."""
+        return resolved(self.resolve, self.match, now, is_whole=False) or self.span
+
+    def earliest(self, first: datetime) -> TimeSpan:
+        """Return the earliest that is not before a time."""
+        return self.latest(end_of_period(first.date(), period_of(self.resolve) or "year"))
+
+    def is_shorter_than(self, period: str) -> bool:
+        """Return whether it is shorter than a week, month or year."""
+        return self.span.length < timedelta(days=_DAYS[period])
+
+    def settle(self, span: TimeSpan, *, names_year: bool) -> None:
+        """Set which is meant."""
+        self.span, self.is_fixed, self.names_year = span, True, names_year
+
+
+def _apart(text: str, now: datetime, among: Collection[Resolve] | None = None) -> Iterator[_Found]:
     """Yield phrases that overlap no earlier or longer one; `among`: found by these rules alone."""
-    found: list[tuple[int, int, TimeSpan]] = []
+    found: list[_Found] = []
     for rule, resolve in rules():
         for match in rule.finditer(text) if among is None or resolve in among else ():
             span = resolved(resolve, match, now, is_whole=False)
             if span is not None:
-                found.append((match.start(), -match.end(), span))
+                found.append(_Found(span, *match.span(), match, resolve, is_fixed(match), names_year(match)))
     reached = 0
-    for start, end, span in sorted(found, key=lambda one: one[:2]):
-        if start >= reached:
-            yield TimePhrase(span, start, -end)
-            reached = -end
+    for one in sorted(found, key=lambda one: (one.start, -one.end)):
+        if one.start >= reached:
+            yield one
+            reached = one.end
 
 
 _BETWEEN = re.compile(r"\s*(?:to|until|till|through|thru|[-–—~到至])\s*|\s*(?P<listed>and|和|与|與)\s*")
+_LISTED = re.compile(
+    r"(?:,|，|、| *(?:, )?(?:and|or)\b| *(?:和|与|與|及|以及|或|或者|还是|還是)) *(?:(?:in|on)\b *)?(?:the )?"
+)
 _FROM = re.compile(r"(?:\b(?:between|from)(?: the)?|从|從|在)\s*$")
 _SINCE = re.compile(r"(?:\b(?:since|after)(?: the)?|自从?|自從)\s*$")
 _ONWARDS = re.compile(r"以来|以來|以后|以後|之后|之後|至今|起")
 _UP_TO = re.compile(r"\b(?:before|until|till)(?: the)?\s*$")
 _EARLIER = re.compile("[之以]?前(?![天日晚几幾些阵陣])")
-_WEEKDAY = re.compile(CHINESE_WEEK + CHINESE_WEEKDAY)
 _WEEK_OF = re.compile(r"\b(?:the )?week (?:of|beginning|starting)(?: on)?(?: the)?\s*$")
 _THAT_WEEK = re.compile("的?(?:那一?|这一?|所在的?|当)(?:个)?(?:周|週|星期|礼拜|禮拜)")
 
 
-def _joined(text: str, found: list[TimePhrase], now: datetime) -> Iterator[TimePhrase]:
+def _with_years(text: str, found: list[_Found], now: datetime) -> list[_Found]:
+    """Give phrases the year, month or week that a neighbour tells, in ranges and in lists."""
+    for one, after in reversed(list(pairwise(found))):
+        if one.recurs is None or after.recurs:
+            continue
+        is_range = after.is_shorter_than(one.recurs) and _range(text, one, after)
+        is_list = after.names_year and one.recurs == period_of(after.resolve) and _is_list(text, one, after)
+        if is_range or is_list:
+            one.settle(one.latest(after.span.last), names_year=after.names_year)
+    for before, one in pairwise(found):
+        if one.recurs is None:
+            continue
+        if _range(text, before, one):
+            if before.is_shorter_than(one.recurs):
+                one.settle(one.earliest(before.span.first), names_year=before.names_year)
+        elif (_is_alike(before, one) or _is_in_month(before, one)) and _is_list(text, before, one):
+            span = one.earliest(before.span.first)
+            if span.first <= now:
+                one.settle(span, names_year=before.names_year)
+    return found
+
+
+def _range(text: str, one: _Found, after: _Found) -> re.Match[str] | None:
+    """Return the match of the word between two phrases that makes one interval of them."""
+    between = _BETWEEN.fullmatch(text, one.end, after.start)
+    is_range = between and (not between["listed"] or _FROM.search(text, max(0, one.start - 30), one.start))
+    return between if is_range else None
+
+
+def _is_alike(before: _Found, one: _Found) -> bool:
+    """Return whether a phrase tells the year, month or week that the next one lacks."""
+    return before.recurs is None and period_of(before.resolve) == one.recurs
+
+
+def _is_in_month(before: _Found, one: _Found) -> bool:
+    """Return whether a day without its month, such as the second of 3月5号和6号, follows a whole date."""
+    return one.recurs == "month" and before.recurs != "month" and before.span.only_day is not None
+
+
+def _is_list(text: str, one: _Found, after: _Found) -> bool:
+    return _LISTED.fullmatch(text, one.end, after.start) is not None
+
+
+def _joined(text: str, found: list[_Found], now: datetime) -> Iterator[TimePhrase]:
     """Join phrases with the words around them that change the interval, or make one interval of two."""
     at = 0
     while at < len(found):
@@ -141,13 +234,13 @@ def _joined(text: str, found: list[TimePhrase], now: datetime) -> Iterator[TimeP
             span, start = week_of(span.first.date()), before + week.start()
         elif span.only_day is not None and (week := _THAT_WEEK.match(text, end)):
             span, end = week_of(span.first.date()), week.end()
-        if at < len(found) and (between := _BETWEEN.fullmatch(text, end, found[at].start)):
+            found[at - 1].end = end
+        if at < len(found) and _range(text, found[at - 1], found[at]):
             begin = _FROM.search(lead)
-            if begin or not between["listed"]:
-                whole = _interval(text, span, found[at])
-                yield TimePhrase(whole, before + begin.start() if begin else start, found[at].end)
-                at += 1
-                continue
+            whole = _interval(span, found[at].span)
+            yield TimePhrase(whole, before + begin.start() if begin else start, found[at].end)
+            at += 1
+            continue
         if _UP_TO.search(lead) or _EARLIER.match(text, end):
             continue
         if (since := _SINCE.search(lead)) and span.first <= now:
@@ -157,15 +250,12 @@ def _joined(text: str, found: list[TimePhrase], now: datetime) -> Iterator[TimeP
         yield TimePhrase(span, start, end)
 
 
-def _interval(text: str, span: TimeSpan, until: TimePhrase) -> TimeSpan:
-    """Return the interval from a span to the end of a later phrase."""
-    first, last = span.first, until.span.last
-    if span.only_day is not None and _WEEKDAY.fullmatch(text, until.start, until.end):
-        # 上周一到周五: the Friday after that Monday, not the latest one.
-        return TimeSpan(first, first + (last - first) % timedelta(days=7))
-    while first > last:  # March to May 2025
+def _interval(span: TimeSpan, until: TimeSpan) -> TimeSpan:
+    """Return the interval from a span to the end of a later one."""
+    first = span.first
+    while first > until.last:  # from 29 February 2024 to 3 January 2024
         first = first.replace(year=first.year - 1, day=min(first.day, 28))
-    return TimeSpan(first, last)
+    return TimeSpan(first, until.last)
 
 
 def _whole(text: str, now: datetime) -> TimeSpan | None:

@@ -2,7 +2,7 @@
 
 import re
 from calendar import monthrange
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import cache
 
@@ -15,6 +15,7 @@ from memd.text.time_words import (
     CHINESE_WEEK,
     CHINESE_WEEKDAY,
     CHINESE_YEAR,
+    CHINESE_YEAR_OF,
     MONTH,
     MONTH_PHRASE,
     MONTHS,
@@ -26,6 +27,8 @@ from memd.text.time_words import (
     PARTS,
     RELATION,
     RELATIVE,
+    SAME_DAY,
+    SAME_DAYS,
     SEASONS,
     SHORT_WEEKDAY,
     WEEKDAY,
@@ -96,6 +99,17 @@ def _is_letter(text: str, at: int) -> bool:
     return 0 <= at < len(text) and text[at].isascii() and (text[at].isalnum() or text[at] == "_")
 
 
+_LISTED_WEEKDAYS = re.compile(
+    rf"(?:^|\W)(?:(?:on|from|between) (?:{'|'.join(WEEKDAYS)})(?:, (?:{'|'.join(WEEKDAYS)}))*(?:,? (?:and|or|to|until|till|through) |, )"
+    "|(?:since|from|between|after) )$"
+)
+
+
+def _up_to(match: re.Match[str], group: str | int = 0) -> tuple[int, int]:
+    """Return the offsets of the text shortly before a match, or a group of it."""
+    return max(0, match.start(group) - 100), match.start(group)
+
+
 def _is_introduced(match: re.Match[str]) -> bool:
     """Return whether a word such as "in" precedes a match: otherwise "may" and "2026" are ambiguous."""
     return _INTRODUCED.search(match.string, 0, match.start()) is not None
@@ -108,6 +122,7 @@ def _is_introduced(match: re.Match[str]) -> bool:
     r"(?P<y>(?:19|20)\d\d)(?P<m>\d\d)(?P<d>\d\d)",
 )
 def _date(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
+    """Resolve a date in figures, whose year comes first."""
     day = date(int(match["y"]), int(match["m"]), int(match["d"]))
     return (
         whole_days(day, day)
@@ -118,7 +133,7 @@ def _date(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | Non
 
 @_rule(
     r"(?P<y>\d{4})-(?P<m>\d\d)(?!-?\d)",
-    r"(?P<m>\d\d)/(?P<y>\d{4})",
+    r"(?<![/\d])(?P<m>\d\d)/(?P<y>\d{4})",
     r"(?P<y>(?:19|20)\d\d)/(?P<m>0[1-9]|1[0-2])(?!/?\d)",
 )
 def _year_and_month(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
@@ -146,7 +161,7 @@ def _week_of_year(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSp
 
 @_rule(rf"q(?P<q>[1-4])(?:[ /-]*(?:of )?{YEAR})?", r"(?P<year>\d{4})[ /-]?q(?P<q>[1-4])")
 @_rule(rf"(?:the )?(?P<q>first|second|third|fourth|[1-4](?:st|nd|rd|th)) quarter(?: (?:of )?{YEAR})?")
-@_rule(f"(?:{CHINESE_YEAR} ?的? ?)?第? ?(?P<q>[1-4一二三四]) ?季度")
+@_rule(f"(?:{CHINESE_YEAR_OF} ?的? ?)?第? ?(?P<q>[1-4一二三四]) ?季度")
 def _quarter(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     year, number = read_year(match["year"], now), ORDINALS.get(match["q"]) or read_number(match["q"][0])
 
@@ -162,7 +177,7 @@ def _relative_quarter(match: re.Match[str], now: datetime, is_whole: bool) -> Ti
 
 
 @_rule(rf"h(?P<half>[12])[ /-]*{YEAR}", rf"(?:the )?(?P<half>first|second) half of (?:{YEAR}|the year)")
-@_rule(f"(?:{CHINESE_YEAR} ?的? ?)?(?P<half>上|下)半年")
+@_rule(f"(?:{CHINESE_YEAR_OF} ?的? ?)?(?P<half>上|下)半年")
 def _half(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     year, begin = read_year(match["year"], now), 1 if match["half"] in {"1", "first", "上"} else 7
 
@@ -197,7 +212,7 @@ def _part_of_year(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSp
 @_rule(
     rf"(?:the )?(?:(?P<which>last|this|next) )?(?P<season>spring|summer|autumn|fall|winter)(?:,? (?:of )?{YEAR})?"
 )
-@_rule(f"(?:{CHINESE_YEAR} ?的? ?)?(?P<season>[春夏秋冬])(?:天|季)")
+@_rule(f"(?:{CHINESE_YEAR_OF} ?的? ?)?(?P<season>[春夏秋冬])(?:天|季)")
 def _season(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     year, which = read_year(match["year"], now), match.groupdict().get("which")
     begin = SEASONS[match["season"]]
@@ -209,10 +224,7 @@ def _season(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | N
         return season(year)
     if which is None and not is_whole and match["season"].isascii() and not _is_introduced(match):
         return None  # a spring, a fall, winter tyres
-    begun = _begun(season, now)
-    if which == "next" or (which == "this" and begun.last < now):
-        return season(begun.first.year + 1)
-    return season(begun.first.year - 1) if which == "last" and begun.last >= now else begun
+    return _chosen(season, which, now)
 
 
 @_rule(MONTH_PHRASE, CHINESE_MONTH)
@@ -262,7 +274,7 @@ def _week_of_month(match: re.Match[str], now: datetime, is_whole: bool) -> TimeS
 @_rule(
     rf"(?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {MONTH_PHRASE}",
     rf"{MONTH} (?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,? {YEAR})?",
-    f"{CHINESE_MONTH} ?(?P<day>[0-9]{{1,2}}|[一二三四五六七八九十]{{1,3}}) ?(?:日|号|號)",
+    f"{CHINESE_MONTH} ?的? ?(?P<day>[0-9]{{1,2}}|[一二三四五六七八九十]{{1,3}}) ?(?:日|号|號)",
 )
 def _day_of_month(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     named, number = match.groupdict(), read_number(match["day"])
@@ -273,6 +285,44 @@ def _day_of_month(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSp
     years = [year for year in range(now.year, now.year - 5, -1) if number <= monthrange(year, month)[1]]
     past = [date(year, month, number) for year in years if date(year, month, number) <= now.date()]
     return whole_days(past[0], past[0]) if past else None
+
+
+# What may follow a day without its month: 3号楼, "1号和2号服务器" and "the 5th floor" are none.
+_CHINESE_NTH = " ?(?:[0-9]{1,2}|[一二三四五六七八九十]{1,3}) ?[号號]"
+_AFTER_CHINESE_NTH = (
+    r" ?(?:$|[^\w 、]|[上中下]午|上[线線]|大家|[凌早傍晚夜那当當这這我你您他她它咱谁誰有没沒做干幹在去是说說讲講聊谈談写寫决決讨討起]"
+    "|[发發](?!动|動)|[开開](?!关|關)|[之以]?[前后後]|以[来來]|的(?!人|楼|门))"
+)
+_LISTED_NTH = "[和与與跟到至及、]"
+_AFTER_DAY = (
+    f"(?={_AFTER_CHINESE_NTH}"
+    f"|{_LISTED_NTH}(?!{_CHINESE_NTH}(?:{_LISTED_NTH}{_CHINESE_NTH}){{0,5}}(?!{_AFTER_CHINESE_NTH}|{_LISTED_NTH})))"
+)
+_DAY_LEAD = re.compile(
+    r"(?:^|\W)(?:on (?:the )?|(?:since|from|until|till|through|to|by|before|after|between) the "
+    r"|the \d{1,2}(?:st|nd|rd|th)(?:,? (?:and|or|to|until|till|through) |, | ?[-–] ?)(?:the )?)$|(?:[在从從自至于於到]|[日号號][、和与與及])$"
+)
+_AFTER_NTH = (
+    r"(?! ?-?\w)|(?= (?:and|or|to|until|till|through|at|in|with|by|for|about|from|after|before|i|we|you|he|she|they|it|who|what|which"
+    r"|when|where|why|how|did|was|were|is|had|that|this|because|morning|afternoon|evening|night)\b)"
+)
+
+
+@_rule(
+    rf"(?:the )?(?P<day>\d{{1,2}})(?P<nth>st|nd|rd|th)(?:{_AFTER_NTH})",
+    rf"(?<!第)(?<!月)(?<!月的)(?<!每)(?<!同){NO_CHINESE_NUMBER}(?P<day>[0-9]{{1,2}}|[一二三四五六七八九十]{{1,3}}) ?[号號]{_AFTER_DAY}",
+    "(?P<day>[0-9]{1,2}) ?(?P<nth>日)",
+)
+def _day_alone(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
+    """Resolve 26号 and "on the 26th": the latest such day that is not in the future."""
+    is_in_doubt = bool(match.groupdict().get("nth"))  # the 26th, 26日
+    if is_in_doubt and not is_whole and not _DAY_LEAD.search(match.string, *_up_to(match, "day")):
+        return None
+    number = read_number(match["day"])
+    months = (_months(now.year, now.month - back).last.date() for back in range(3))
+    days = (last.replace(day=number) for last in months if number <= last.day)
+    day = next((day for day in days if day <= now.date()), None)
+    return None if day is None else whole_days(day, day)
 
 
 _NTH = r"(?:the )?(?P<{}>\d{{1,2}})(?:st|nd|rd|th)?"
@@ -330,19 +380,20 @@ def _weekend(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | 
     rf"(?P<rel>last|this past|past|this|next) {SHORT_WEEKDAY}",
     rf"{SHORT_WEEKDAY}(?: of|'s)? (?P<rel>last|this|next) week",
     rf"(?P<rel>last|this|next) week(?:'s| on)? {SHORT_WEEKDAY}",
-    rf"(?P<on>on )?{WEEKDAY}(?P<rel>'s| morning| afternoon| evening| night)?",
+    rf"(?P<on>on )?{WEEKDAY}(?P<more>'s| morning| afternoon| evening| night)?",
     rf"{WEEKDAY} (?P<rel>before last)",
 )
 def _weekday_named(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     """Resolve a weekday: "last Thursday" is the latest one before today, "Thursday last week" that of the previous week."""
-    rel, today, place = match["rel"], now.date(), read_weekday(match["wd"])
+    named, today, place = match.groupdict(), now.date(), read_weekday(match["wd"])
+    rel = named.get("rel") or ""
     if "week" in match[0] or rel == "this":
         day = today + timedelta(days=place - today.weekday(), weeks=RELATIVE[rel])
     elif rel == "next":
         day = today + timedelta(days=(place - today.weekday() - 1) % 7 + 1)
     elif rel in {"last", "past", "this past", "before last"}:
         day = _latest(place, today) - timedelta(weeks=rel == "before last")
-    elif is_whole or rel or match["on"]:
+    elif is_whole or named["on"] or named["more"] or _LISTED_WEEKDAYS.search(match.string, *_up_to(match)):
         day = _latest(place, today + timedelta(days=1))
     else:
         return None
@@ -374,11 +425,11 @@ def _near_day(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan |
 
 
 @_rule(
-    rf"(?<!-)(?:an? )?{NUMBER}(?: of)? (?P<unit>day|week|fortnight|month|year|hour|minute|{'|'.join(WEEKDAYS)})s? ago",
-    r"(?P<n>\d{1,4}) ?(?P<unit>d|w|wks?|mo|y|yrs?|h|hrs?|mins?) ago",
+    rf"(?<![-.])(?:an? )?{NUMBER}(?: of)? (?P<unit>day|week|fortnight|month|year|hour|minute|{'|'.join(WEEKDAYS)})s? ago",
+    r"(?<!\.)(?P<n>\d{1,4}) ?(?P<unit>d|w|wks?|mo|y|yrs?|h|hrs?|mins?) ago",
     r"(?P<n>half) an? (?P<unit>year|month|hour) ago",
-    rf"(?<![百千])(?:差不多|大约|大概)?{CHINESE_NUMBER} ?(?:个|個)?(?P<unit>天|日|{CHINESE_WEEK}|月|年|小时|小時|分钟|分鐘)(?:多)?(?:以|之)?前",
-    "(?P<n>半)(?:个|個)?(?P<unit>年|月|小时|小時|钟头|鐘頭)(?:多)?(?:以|之)?前",
+    rf"(?<![百千.])(?:差不多|大约|大概)?{CHINESE_NUMBER} ?(?:个|個)?(?P<unit>天|日|{CHINESE_WEEK}|月|年|小时|小時|分钟|分鐘)(?:多)?(?:以|之)?前",
+    "(?<![个個])(?P<n>半)(?:个|個)?(?P<unit>年|月|小时|小時|钟头|鐘頭)(?:多)?(?:以|之)?前",
 )
 def _ago(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     unit, today = _unit(match["unit"]), now.date()
@@ -401,6 +452,66 @@ def _ago(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None
     if least < most:
         return TimeSpan(span.first, _back(now, unit, least).last)
     return TimeSpan(span.first, span.first) if is_whole and unit in {"hour", "minute"} else span
+
+
+@_rule(
+    rf"{NUMBER} and a half (?P<unit>week|month|year|hour)s? ago",
+    r"(?:an?|one) (?P<unit>week|month|year|hour) and a half ago",
+    r"(?P<n>\d{1,3})\.5 (?P<unit>week|month|year|hour)s? ago",
+    f"{CHINESE_NUMBER} ?(?:个|個)半(?P<unit>{CHINESE_WEEK}|月|小时|小時|钟头|鐘頭)(?:多)?(?:以|之)?前",
+    f"{CHINESE_NUMBER} ?(?P<unit>{CHINESE_WEEK}|年)半(?:多)?(?:以|之)?前",
+    f"(?P<n>[0-9]{{1,3}})\\.5 ?(?:个|個)?(?P<unit>{CHINESE_WEEK}|月|年|小时|小時)(?:以|之)?前",
+)
+def _ago_and_a_half(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
+    """Resolve 两个半月前: so many units and a half back, and half a unit around that, but of a year the month."""
+    unit, (least, count) = _unit(match["unit"]), least_and_most(match.groupdict().get("n") or "1")
+    if least < count or count > _MOST_BACK:
+        return None
+    if unit == "hour":
+        at = now - timedelta(minutes=60 * count + 30)
+        return TimeSpan(at, at if is_whole else at + timedelta(hours=1))
+    if unit == "year":
+        return _back(now, "month", 12 * count + 6)
+    half, around = (15, 7) if unit == "month" else (4, 2)
+    middle = _day_back(now.date(), unit, count) - timedelta(days=half)
+    return whole_days(middle - timedelta(days=around), middle + timedelta(days=around))
+
+
+@_rule(
+    rf"(?:an? )?{NUMBER} (?P<unit>week|month|year)s? ago (?P<day>today|yesterday|tomorrow)",
+    rf"(?P<day>today|yesterday|tomorrow) (?:an? )?{NUMBER} (?P<unit>week|month|year)s? ago",
+    r"(?:on )?(?:this|the same|this same|this very) day (?P<last>last) (?P<unit>week|month|year)",
+    r"(?P<day>today) (?P<last>last) (?P<unit>week|month|year)",
+    rf"(?:on )?(?:this|the same|this same|this very) day (?:an? )?{NUMBER} (?P<unit>week|month|year)s? ago",
+    f"{CHINESE_NUMBER} ?(?:个|個)?(?P<unit>年|月|{CHINESE_WEEK})(?:以|之)?前的?{SAME_DAY}",
+    f"(?:{CHINESE_YEAR}|(?P<rel>上上|上)(?:一|个|個)?(?P<unit>月|{CHINESE_WEEK}))的?{SAME_DAY}",
+)
+def _same_day(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
+    """Resolve "a year ago today" and 去年的今天: that one day."""
+    named = match.groupdict()
+    unit, year = _unit(named.get("unit") or "year"), read_year(named.get("year"), now)
+    back = -RELATIVE[named.get("rel") or "last"] if year is None else now.year - year
+    least, count = least_and_most(named["n"]) if named.get("n") else (back, back)
+    if least < count or count > _MOST_BACK:
+        return None
+    day = _day_back(now.date(), unit, count) - timedelta(days=SAME_DAYS[named.get("day") or "today"])
+    return whole_days(day, day)
+
+
+@_rule(
+    rf"in (?:an? )?{NUMBER} ?(?P<unit>days?|d|weeks?|wks?|w|months?|mo|years?|yrs?|y|hours?|hrs?|h|minutes?|mins?)",
+    rf"(?:an? )?{NUMBER} (?P<unit>day|week|month|year|hour|minute)s? (?:from now|from today|later)",
+    f"{CHINESE_NUMBER} ?(?:个|個)?(?P<unit>天|日|{CHINESE_WEEK}|月|年|小时|小時|分钟|分鐘)(?:以|之)?[后後]",
+)
+def _ahead(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
+    """Resolve "in 3 days"; in a question, that is as often a length, or counts from another day."""
+    unit, count = _unit(match["unit"]), least_and_most(match["n"])[1]
+    if not is_whole or count > _MOST_BACK:
+        return None
+    if unit in {"hour", "minute"}:
+        at = _back(now, unit, -count).first
+        return TimeSpan(at, at)
+    return whole_days(_day_back(now.date(), unit, -count), _day_back(now.date(), unit, -count))
 
 
 @_rule(r"(?:the )?(?P<unit>month|year) before last")
@@ -460,6 +571,36 @@ DATES = frozenset({_date, _year_and_month, _week_of_year, _quarter, _whole_month
 """The functions for a day, a week, a month or a quarter that is named."""
 
 
+_PERIODS: Mapping[Resolve, str] = {
+    **dict.fromkeys((_weekday_named, _chinese_weekday), "week"),
+    _day_alone: "month",
+    **dict.fromkeys(
+        (
+            _date, _year_and_month, _quarter, _half, _part_of_year, _season, _whole_month, _part_of_a_month,
+            _weekday_of_month, _week_of_month, _day_of_month, _days_of_month,
+        ),
+        "year",
+    ),
+}  # fmt: skip
+
+
+def period_of(resolve: Resolve) -> str | None:
+    """Return the period in which what a rule names comes again: "week", "month" or "year"; None: it has none."""
+    return _PERIODS.get(resolve)
+
+
+def is_fixed(match: re.Match[str]) -> bool:
+    """Return whether a match tells which week, month or year is meant."""
+    named = match.groupdict()
+    return any(named.get(group) for group in ("y", "year", "rel", "which"))
+
+
+def names_year(match: re.Match[str]) -> bool:
+    """Return whether a match tells a year or week in words that may be meant for others beside it."""
+    named = match.groupdict()
+    return bool(named.get("y") or named.get("year") or "week" in match[0])
+
+
 # --- the calendar ------------------------------------------------------------------------------------------------
 
 
@@ -495,6 +636,15 @@ def _begun(spans: Callable[[int], TimeSpan], now: datetime) -> TimeSpan:
     return span if span.first <= now else spans(now.year - 1)
 
 
+def _chosen(spans: Callable[[int], TimeSpan], which: str | None, now: datetime) -> TimeSpan:
+    """Return that of a yearly interval which "last", "this" or "next" means; None: the latest that has begun."""
+    begun = _begun(spans, now)
+    is_now = begun.last >= now
+    if which == "this":
+        return begun if is_now else spans(now.year)
+    return spans(begun.first.year + {"last": -is_now, "next": 1}.get(which or "", 0))
+
+
 def _month(match: re.Match[str], now: datetime) -> TimeSpan:
     """Return the month matched by MONTH_PHRASE or CHINESE_MONTH."""
     named = match.groupdict()
@@ -505,12 +655,7 @@ def _month(match: re.Match[str], now: datetime) -> TimeSpan:
     year = read_year(named.get("year"), now)
     if year is not None:
         return _months(year, at)
-    which = named.get("which")
-    begun = _begun(lambda one: _months(one, at), now)
-    if which == "next":
-        return _months(begun.first.year + 1, at)
-    is_now = begun.last >= now
-    return _months(begun.first.year - (which == "last" and is_now), at)
+    return _chosen(lambda one: _months(one, at), named.get("which"), now)
 
 
 def _latest(weekday: int, today: date) -> date:
@@ -537,6 +682,14 @@ def _day_back(day: date, unit: str, count: int) -> date:
         month = _months(day.year, day.month - count * (12 if unit == "year" else 1)).last.date()
         return month.replace(day=min(day.day, month.day))
     return day - timedelta(days=count * {"day": 1, "week": 7, "fortnight": 14}[unit])
+
+
+def end_of_period(day: date, unit: str) -> datetime:
+    """Return the end of the week, month or year that begins with a day: "month" of 5 March ends with 4 April."""
+    later = _day_back(day, unit, -1)
+    # After 31 January, 28 February is the last of its month.
+    is_again = unit == "week" or later.day == day.day
+    return whole_days(later, later - timedelta(days=is_again)).last
 
 
 def _back(now: datetime, unit: str, count: int) -> TimeSpan:

@@ -66,6 +66,11 @@ NEAR_DAYS = {
     "大前天": 3, "前天": 2, "前日": 2, "前晚": 2, "昨": 1, "今": 0, "明天": -1, "明日": -1, "明晚": -1, "后天": -2, "後天": -2,
     "大后天": -3, "大後天": -3,
 }  # fmt: skip
+# How many days each is back from the same day of another week, month or year.
+SAME_DAYS = {
+    "today": 0, "yesterday": 1, "tomorrow": -1,
+    "今天": 0, "今日": 0, "这天": 0, "這天": 0, "这一天": 0, "這一天": 0, "同一天": 0, "昨天": 1, "明天": -1,
+}  # fmt: skip
 # How many weeks, months, quarters or years each is from the current one.
 RELATIVE = {
     "last": -1, "previous": -1, "this": 0, "the current": 0, "current": 0, "next": 1,
@@ -93,9 +98,14 @@ CHINESE_RELATION = "(?P<rel>上上|上|这|這|本|当|當|下下|下)"
 CHINESE_YEAR = (
     "(?P<year>[0-9]{4} ?年|[一二三四五六七八九〇零]{4}年|大前年|前年|去年|今年|本年|明年|后年|後年)"
 )
+SAME_DAY = f"(?P<day>{'|'.join(word for word in SAME_DAYS if not word.isascii())})(?![气氣])"
 NO_CHINESE_NUMBER = "(?<![0-9一二三四五六七八九十百千几幾两兩.个個])"
-CHINESE_MONTH = f"(?:{CHINESE_RELATION}(?:个|個)?月|(?:{CHINESE_YEAR} ?的? ?)?{NO_CHINESE_NUMBER}(?P<mon>1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]) ?月)(?:份|分)?"
-CHINESE_PART = " ?的?(?P<part>初|上旬|中旬|下旬|底|末)"
+# 25年 is a year only where a month, quarter, half or season follows; otherwise it may be a length.
+CHINESE_YEAR_OF = CHINESE_YEAR.replace(
+    "大前年", f"(?<!第){NO_CHINESE_NUMBER}(?:[0-9]{{2}} ?|[一二三四五六七八九〇零]{{2}})年|大前年", 1
+)
+CHINESE_MONTH = f"(?:{CHINESE_RELATION}(?:个|個)?月|(?:{CHINESE_YEAR_OF} ?的? ?)?{NO_CHINESE_NUMBER}(?P<mon>1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]) ?月)(?:份|分)?"
+CHINESE_PART = " ?的?月?(?P<part>初|上旬|中旬|下旬|底|末)"
 
 
 def read_number(text: str) -> int:
@@ -151,4 +161,7 @@ def read_year(text: str | None, now: datetime) -> int | None:
         return None
     if text in RELATIVE:
         return now.year + RELATIVE[text]
-    return read_number(text.removesuffix("年").strip())
+    year = text.removesuffix("年").strip()
+    if len(year) > 2:
+        return read_number(year)
+    return read_number(year) + (2000 if read_number(year) < 70 else 1900)

@@ -138,6 +138,65 @@ TABLE = [
     for said in [line.rpartition("=")[2]]
 ]
 
+# The same on a day late in the year.
+LATE = datetime(2026, 11, 29, 15, 30)  # noqa: DTZ001 - a Sunday
+LATE_PHRASES = """
+this summer | 今年夏天 | last summer | summer = 2026-06-01..2026-08-31
+this spring = 2026-03-01..2026-05-31
+this autumn = 2026-09-01..2026-11-30
+this winter = 2026-12-01..2027-02-28
+this December = 2026-12-01..2026-12-31
+2025年3月到5月 | 2025年三月至五月 | 去年三月到五月 | from March 2025 to May | between March 2025 and May | 25年3月到5月 = 2025-03-01..2025-05-31
+2025年10月20日到11月5日 | from Oct 20, 2025 to Nov 5 | 20 October 2025 - 5 November | 2025-10-20 to 5 November | from Oct 20 to Nov 5, 2025 = 2025-10-20..2025-11-05
+2025年11月到2月 | from November 2025 to February | from November to February 2026 = 2025-11-01..2026-02-28
+2025年第一季度到第三季度 | Q1 2025 to Q3 | 25年第一季度到第三季度 = 2025-01-01..2025-09-30
+去年春天到秋天 | spring 2025 to autumn = 2025-03-01..2025-11-30
+去年三月初到五月底 = 2025-03-01..2025-05-31
+10月到12月 | from October to December = 2026-10-01..2026-12-31
+11月20日到12月5日 | Nov 20 to Dec 5 = 2026-11-20..2026-12-05
+年初到年底 | 2026 = 2026-01-01..2026-12-31
+周五到周一 | 周五至周一 = 2026-11-27..2026-11-30
+上周一到周五 = 2026-11-16..2026-11-20
+一个半月前 | 1个半月前 | 1.5个月前 | a month and a half ago | one and a half months ago = 2026-10-07..2026-10-21
+两个半月前 | 兩個半月以前 | 2.5 months ago = 2026-09-07..2026-09-21
+一年半前 | 1.5年前 | a year and a half ago | 1.5 years ago = 2025-05-01..2025-05-31
+一周半前 | 一个半星期前 | a week and a half ago = 2026-11-16..2026-11-20
+两个半小时前 | two and a half hours ago = 2026-11-29T13:00:00..2026-11-29T13:00:00
+25年3月 | 25 年 3 月 | 二五年三月 | 2025年3月 = 2025-03-01..2025-03-31
+25年3月5日 | 25年3月5号 = 2025-03-05
+98年5月 = 1998-05-01..1998-05-31
+25年夏天 = 2025-06-01..2025-08-31
+25年下半年 = 2025-07-01..2025-12-31
+一年前的今天 | 去年的今天 | 去年今天 | 去年这一天 | 2025年的今天 | a year ago today | one year ago today | today a year ago | this day last year | on this day last year | this day a year ago | the same day last year | today last year = 2025-11-29
+a week ago today | 上周的今天 | 一周前的今天 | this day last week = 2026-11-22
+a week ago yesterday = 2026-11-21
+上个月的今天 | 一个月前的今天 = 2026-10-29
+in 3 days | in three days | 3 days from now | 3天后 | 三天以后 = 2026-12-02
+in a week | in 1w | 一周后 = 2026-12-06
+in 2 hours | 2小时后 = 2026-11-29T17:30:00..2026-11-29T17:30:00
+上个月月底 | 上个月底 | 上月月底 | 上个月的月底 = 2026-10-21..2026-10-31
+3月月底 = 2026-03-21..2026-03-31
+26号 | 26 号 | 26日 | 二十六号 | the 26th | on the 26th | 26th | 26号晚上 | 11月的26号 = 2026-11-26
+31号 | the 31st = 2026-10-31
+30号 = 2026-10-30
+上个月的26号 = 2026-10-26
+26号到28号 | from the 26th to the 28th | between the 26th and the 28th = 2026-11-26..2026-11-28
+28号到3号 = 2026-11-28..2026-12-03
+since the 26th | 26号以来 = 2026-11-26T00:00:00..2026-11-29T15:30:00
+"""
+LATE_TABLE = [
+    (phrase.strip(), said.strip())
+    for line in LATE_PHRASES.strip().splitlines()
+    for phrase in line.rpartition("=")[0].split("|")
+    for said in [line.rpartition("=")[2]]
+]
+
+
+@table(("phrase", "expected"), LATE_TABLE)
+def test_late_in_the_year_a_phrase_is_an_interval(phrase: str, expected: str) -> None:
+    """The end of a range has the year of its beginning, and what names no year is not in the future."""
+    assert written(read_time(phrase, LATE)) == expected
+
 
 @table(("phrase", "expected"), TABLE)
 def test_a_phrase_is_an_interval(phrase: str, expected: str) -> None:
@@ -149,7 +208,7 @@ def test_a_phrase_is_an_interval(phrase: str, expected: str) -> None:
 @table(
     "text",
     ["", " ", "banana", "13月", "去年十三月", "2026-02-30", "2026-13", "week 60", "2026-W60", "last", "上", "for ever", "99999d",
-     "32 March", "十十天前", "三二天前", "一二三天前", "yesterday banana", "Q5", "2026-02-09T25:00", "\0", "3", "五", "9" * 5000, "last " * 500],
+     "32 March", "十十天前", "三二天前", "一二三天前", "yesterday banana", "Q5", "2026-02-09T25:00", "\0", "3", "五", "03/04/2026", "32号", "31.02.2026", "9" * 5000, "last " * 500],
 )  # fmt: skip
 def test_what_says_no_time_is_refused(text: str) -> None:
     """With what may be written instead."""
@@ -218,6 +277,96 @@ def test_what_says_no_time_is_refused(text: str) -> None:
 def test_a_question_names_times(question: str, expected: list[str]) -> None:
     """In the order of the text; what may be anything else is none."""
     assert [written(one.span) for one in time_phrases(folded(question), NOW)] == expected
+
+
+@table(
+    ("question", "expected"),
+    [
+        ("what did we do this summer?", ["2026-06-01..2026-08-31"]),
+        ("2025年3月到5月发生了什么", ["2025-03-01..2025-05-31"]),
+        ("what happened from Oct 20, 2025 to Nov 5", ["2025-10-20..2025-11-05"]),
+        ("in November and December 2025", ["2025-11-01..2025-11-30", "2025-12-01..2025-12-31"]),
+        (
+            "in March, April and May 2025",
+            ["2025-03-01..2025-03-31", "2025-04-01..2025-04-30", "2025-05-01..2025-05-31"],
+        ),
+        ("2025年3月和5月的账", ["2025-03-01..2025-03-31", "2025-05-01..2025-05-31"]),
+        ("last month and in May", ["2026-10-01..2026-10-31", "2026-05-01..2026-05-31"]),
+        ("in May 2025, on Friday", ["2025-05-01..2025-05-31", "2026-11-27"]),
+        ("三个人去年三月到五月做了什么", ["2025-03-01..2025-05-31"]),
+        ("一个半月前我们说了什么", ["2026-10-07..2026-10-21"]),
+        ("两个半小时前", ["2026-11-29T13:00:00..2026-11-29T14:00:00"]),
+        ("三五个半月前", []),
+        ("25年3月的会议", ["2025-03-01..2025-03-31"]),
+        ("第25年春天", ["2026-03-01..2026-05-31"]),
+        ("去年的今天我们做了什么", ["2025-11-29"]),
+        ("去年这天气怎么样", ["2025-01-01..2025-12-31"]),
+        ("what did we do a year ago today", ["2025-11-29"]),
+        ("几年前的今天", ["2019-01-01..2024-12-31", "2026-11-29"]),
+        ("how long in 3 days", []),
+        ("三天后要做什么", []),
+        ("what did we do on Monday and Tuesday", ["2026-11-23", "2026-11-24"]),
+        ("on Monday, Tuesday and Friday", ["2026-11-23", "2026-11-24", "2026-11-27"]),
+        ("on Monday and Tuesday last week", ["2026-11-16", "2026-11-17"]),
+        ("上周一和周五", ["2026-11-16", "2026-11-20"]),
+        ("what changed since Monday", ["2026-11-23T00:00:00..2026-11-29T15:30:00"]),
+        ("what did I do from Monday to Friday", ["2026-11-23..2026-11-27"]),
+        ("上个月月底交了什么", ["2026-10-21..2026-10-31"]),
+        ("26号做了什么", ["2026-11-26"]),
+        ("26号的会议", ["2026-11-26"]),
+        ("在26日我们谈了什么", ["2026-11-26"]),
+        ("3月5号和6号的账", ["2026-03-05", "2026-03-06"]),
+        ("3月5日、6日", ["2026-03-05", "2026-03-06"]),
+        ("昨天和26号", ["2026-11-28", "2026-11-26"]),
+        ("what was decided on the 26th?", ["2026-11-26"]),
+        ("who called on the 26th and 27th about it", ["2026-11-26", "2026-11-27"]),
+        # These name no day.
+        ("3号服务器的密码", []),
+        ("坐3号线", []),
+        ("1号和2号服务器", []),
+        ("1号、2号和3号服务器", []),
+        ("3号发动机和2号开关", []),
+        ("26号、27号和28号的会议", ["2026-11-26", "2026-11-27", "2026-11-28"]),
+        ("26号和小李开会", ["2026-11-26"]),
+        ("三月到明年的计划", ["2026-03-01..2027-12-31"]),
+        ("第3号文件", []),
+        ("1号位和2号位是谁", []),
+        ("每月26号", []),
+        ("3日内完成", []),
+        ("26号之前", []),
+        ("on the 5th floor", []),
+        ("on the 2nd attempt", []),
+        ("in the 26th minute of our 26th birthday", []),
+        ("I came 1st and 2nd", []),
+        ("on the 26th of each month", []),
+        ("every Monday and Tuesday", []),
+        ("2.3 years ago", []),
+        ("what about 03/04/2026", []),
+        ("in 04/2026", ["2026-04-01..2026-04-30"]),
+    ],
+)
+def test_late_in_the_year_a_question_names_times(question: str, expected: list[str]) -> None:
+    """In lists and ranges, too, of which one part alone may name the year."""
+    assert [written(one.span) for one in time_phrases(folded(question), LATE)] == expected
+
+
+@pytest.mark.parametrize(
+    ("day", "expected"),
+    [
+        (datetime(2028, 2, 29), "2027-02-28"),  # noqa: DTZ001
+        (datetime(2026, 1, 1), "2025-01-01"),  # noqa: DTZ001
+    ],
+)
+def test_the_same_day_of_another_year_exists(day: datetime, expected: str) -> None:
+    """After a leap day it is the last of the month."""
+    assert written(read_time("a year ago today", day)) == expected
+
+
+def test_after_the_31st_a_range_of_days_ends_in_the_next_month() -> None:
+    """Also where that has no such day."""
+    now = datetime(2026, 2, 3, 12)  # noqa: DTZ001
+    assert written(read_time("31号到28号", now)) == "2026-01-31..2026-02-28"
+    assert written(read_time("31号到2号", now)) == "2026-01-31..2026-02-02"
 
 
 def test_where_a_phrase_stands_is_told() -> None:
@@ -330,7 +479,10 @@ def test_a_question_is_read_up_to_a_length() -> None:
     assert time_phrases("x" * most + " yesterday", NOW) == ()
 
 
-@pytest.mark.parametrize("text", ["last ", "1 ", "一", "2025-", "the last of may ", "上", "first sunday of "])
+@pytest.mark.parametrize(
+    "text",
+    ["last ", "1 ", "一", "2025-", "the last of may ", "上", "first sunday of ", "1号、", "on the 1st, "],
+)
 def test_hostile_texts_take_no_more_than_their_length(text: str) -> None:
     """Twice as long is at most about twice the work."""
     short, long = (text * (size // len(text)) for size in (500, 1000))
@@ -356,6 +508,7 @@ def test_any_text_at_any_time_names_times(text: str, now: datetime) -> None:
     [
         ("2026-02-09", "2026-02-09"),
         ("Monday, 9 February 2026", "2026-02-09"),
+        ("26号", None),
         ("2026-02-09T10:00:00+01:00", "2026-02-09"),
         ("2026年2月9日 星期一", "2026-02-09"),
         ("Review of 2026-W07", "2026-02-09..2026-02-15"),
