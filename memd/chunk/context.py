@@ -6,13 +6,13 @@ from datetime import date
 from pathlib import PurePosixPath
 
 from memd.chunk.line_index import LineIndex, heading_of
+from memd.chunk.note_properties import named_time
 from memd.domain_types import Document
 from memd.text.tokens import is_mostly_cjk
 from memd_client.context.truncate import head
 
 Heading = tuple[int, str]  # level, words
 
-_DATED = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:-.+)?")
 _WORD = re.compile(r"\w+")
 _FRONT_TITLE = "title:"
 _QUOTES = frozenset("\"'")
@@ -92,12 +92,9 @@ def _words(text: str) -> str:
 
 def dates_of(document: Document) -> tuple[str, ...]:
     """Return the date in the name of a note, as in the name and in words in the note's language."""
-    named = _DATED.fullmatch(PurePosixPath(document.path).stem)
-    if not named:
-        return ()
-    try:
-        day = date(int(named[1]), int(named[2]), int(named[3]))
-    except ValueError:
+    named = named_time(document.path)
+    day = None if named is None else named.only_day
+    if day is None:
         return ()
     return day_names(day, "\n".join(document.lines[:_LANGUAGE_LINES])[:_LANGUAGE_CHARS])
 

@@ -39,6 +39,14 @@ _MADE_KEYS = ("created", "created_at", "updated", "updated_at", "modified", "las
 _NAME = re.compile(
     r"(?:^|(?<=[-_ ]))(?P<y>(?:19|20)\d\d)(?:(?P<sep>[-_.]?)(?P<m>\d\d)(?P=sep)(?P<d>\d\d)|-?[wW](?P<w>\d\d)|[-_.](?P<month>\d\d)(?![-_.]\d))(?!\d)"
 )
+# 2026年10月5日, 2026年10月, 2026年第40周; between the parts there may be directories.
+_IN_CHINESE = re.compile(
+    r"(?<!\d)(?P<y>(?:19|20)\d\d|二[〇零][〇零一二三四五六七八九]{2})(?:年-?|[-_.])"
+    r"(?:第?(?P<w>[\d一二三四五六七八九十]{1,3})[周週]"
+    r"|(?P<m>[\d一二三四五六七八九十]{1,3})月份?(?:-?(?P<d>[\d一二三四五六七八九十]{1,3})[日号號])?)"
+)
+_YEAR_LAST = re.compile(r"(?<![\d.])\d{1,2}(?P<sep>[-.])\d{1,2}(?P=sep)(?:19|20)\d\d(?!\d)")
+_PART_OF_DATE = re.compile(r"\d+|\d{1,2}月|(?:\d{1,2}月)?\d{1,2}[日号號]")
 
 
 class FrontMatter(msgspec.Struct, frozen=True):
@@ -198,12 +206,22 @@ def _time_in(front: FrontMatter, keys: Sequence[str]) -> TimeSpan | None:
 
 
 def named_time(path: str) -> TimeSpan | None:
-    """Return the time in a note's name: 2026-02-09.md, 2026-W07.md, review-2026-02.md, 2026/02/09.md; else None."""
+    """Return the time in a note's name: 2026-02-09.md, 2026-W07.md, review-2026-02.md, 2026/02/09.md, 2026年2月9日.md; else None."""
     parts = PurePosixPath(path).with_suffix("").parts
-    name = parts[-1] if not parts[-1].isdecimal() else "-".join(parts[-3:])
-    for match in _NAME.finditer(name):
-        if match.start() == 0 or match.end() == len(name):
-            day = f"{match['m']}-{match['d']}" if match["d"] else match["month"] or f"W{match['w']}"
-            if (span := dated(f"{match['y']}-{day}")) is not None:
-                return span
+    name = "-".join(parts[-3:]) if _PART_OF_DATE.fullmatch(parts[-1]) else parts[-1]
+    for said, match in _dates_in(name):
+        if (match.start() == 0 or match.end() == len(name)) and (span := dated(said)) is not None:
+            return span
     return None
+
+
+def _dates_in(name: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Yield what may be a date in a name, as `dated` reads it."""
+    for match in _IN_CHINESE.finditer(name):
+        day = f"{match['d']}日" if match["d"] else ""
+        yield f"{match['y']}年" + (f"第{match['w']}周" if match["w"] else f"{match['m']}月{day}"), match
+    for match in _NAME.finditer(name):
+        day = f"{match['m']}-{match['d']}" if match["d"] else match["month"] or f"W{match['w']}"
+        yield f"{match['y']}-{day}", match
+    for match in _YEAR_LAST.finditer(name):
+        yield match[0], match

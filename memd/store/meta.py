@@ -10,7 +10,7 @@ from memd.store.errors import StoreDamaged
 
 # To be raised whenever memd.chunk or memd.text.tokens.fts_text gives another result for the same file: indexes are then
 # rebuilt.
-CHUNKING = 6
+CHUNKING = 7
 TOKENIZER = 3
 # To be raised whenever memd.sources.transcripts keeps other text, memd.chunk.turns cuts it otherwise, or
 # memd.indexing.index_transcripts places it otherwise.

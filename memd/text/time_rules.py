@@ -132,6 +132,20 @@ def _date(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | Non
 
 
 @_rule(
+    r"(?<![-/.\d])(?P<a>\d{1,2})(?P<sep>[-/.])(?P<b>\d{1,2})(?P=sep)(?P<y>(?:19|20)\d\d)(?![-/.]?\d)",
+)
+def _date_year_last(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
+    """Resolve 24.11.2026, 24/11/2026 and 11/24/2026; where either number may be the month, only a dot says which."""
+    day, month = int(match["a"]), int(match["b"])
+    if match["sep"] != ".":
+        if day <= 12 and month <= 12 and day != month:
+            return None
+        day, month = max(day, month), min(day, month)
+    only = date(int(match["y"]), month, day)
+    return whole_days(only, only)
+
+
+@_rule(
     r"(?P<y>\d{4})-(?P<m>\d\d)(?!-?\d)",
     r"(?<![/\d])(?P<m>\d\d)/(?P<y>\d{4})",
     r"(?P<y>(?:19|20)\d\d)/(?P<m>0[1-9]|1[0-2])(?!/?\d)",
@@ -567,7 +581,9 @@ def _of_late(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | 
     return whole_days(now.date() - timedelta(days=14), now.date()) if is_whole else None
 
 
-DATES = frozenset({_date, _year_and_month, _week_of_year, _quarter, _whole_month, _day_of_month})
+DATES = frozenset(
+    {_date, _date_year_last, _year_and_month, _week_of_year, _quarter, _whole_month, _day_of_month}
+)
 """The functions for a day, a week, a month or a quarter that is named."""
 
 
@@ -576,7 +592,7 @@ _PERIODS: Mapping[Resolve, str] = {
     _day_alone: "month",
     **dict.fromkeys(
         (
-            _date, _year_and_month, _quarter, _half, _part_of_year, _season, _whole_month, _part_of_a_month,
+            _date, _date_year_last, _year_and_month, _quarter, _half, _part_of_year, _season, _whole_month, _part_of_a_month,
             _weekday_of_month, _week_of_month, _day_of_month, _days_of_month,
         ),
         "year",

@@ -142,6 +142,8 @@ def notes() -> Mapping[str, Document]:
         "short lines": ("memory/short.md", "\n".join(rng.choice(_WORDS) for _ in range(900))),
         "odd": ("memory/odd.md", "\ufeff\n\n   \n#\n##   \n# #\nemoji 👩‍👩‍👧 e\u0301 ﬁ\u200b\ttab\n日本語 かな 한국어\n\n\n"),
         "empty": ("memory/empty.md", ""),
+        "chinese name": ("memory/2026年2月9日.md", "# 会议\n\n我们选择了数据库\n"),
+        "year last": ("memory/plan-2.md", "# Plan\n\n## 24.11.2026\n\nThe ledger was picked.\n"),
     }  # fmt: skip
     return {
         name: Document(path, Kind.CURATED if path == "MEMORY.md" else Kind.NOTE, tuple(text.split("\n")))

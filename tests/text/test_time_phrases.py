@@ -182,6 +182,9 @@ in 2 hours | 2小时后 = 2026-11-29T17:30:00..2026-11-29T17:30:00
 上个月的26号 = 2026-10-26
 26号到28号 | from the 26th to the 28th | between the 26th and the 28th = 2026-11-26..2026-11-28
 28号到3号 = 2026-11-28..2026-12-03
+24.11.2026 | 24/11/2026 | 11/24/2026 | 24-11-2026 | 2026年11月24日 = 2026-11-24
+5.3.2025 | 05.03.2025 = 2025-03-05
+24/11/2025 to 26 November = 2025-11-24..2025-11-26
 since the 26th | 26号以来 = 2026-11-26T00:00:00..2026-11-29T15:30:00
 """
 LATE_TABLE = [
@@ -341,8 +344,12 @@ def test_a_question_names_times(question: str, expected: list[str]) -> None:
         ("on the 26th of each month", []),
         ("every Monday and Tuesday", []),
         ("2.3 years ago", []),
+        ("what about 24.11.2026?", ["2026-11-24"]),
+        ("24/11/2026 or 11/25/2026", ["2026-11-24", "2026-11-25"]),
+        # Which number is the month, nobody can tell; the rest are no dates.
         ("what about 03/04/2026", []),
         ("in 04/2026", ["2026-04-01..2026-04-30"]),
+        ("31.02.2026, version 1.24.11.2026, 24.11.2026.1 and 10.0.0.2026", []),
     ],
 )
 def test_late_in_the_year_a_question_names_times(question: str, expected: list[str]) -> None:
@@ -508,6 +515,7 @@ def test_any_text_at_any_time_names_times(text: str, now: datetime) -> None:
     [
         ("2026-02-09", "2026-02-09"),
         ("Monday, 9 February 2026", "2026-02-09"),
+        ("Montag, 9.2.2026", "2026-02-09"),
         ("26号", None),
         ("2026-02-09T10:00:00+01:00", "2026-02-09"),
         ("2026年2月9日 星期一", "2026-02-09"),
