@@ -283,6 +283,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     )
     alternatives: float = 0.0  # what of `expanded` the synonyms and translations add
     foreign: float = 0.0  # 0..1: share of the text that is in other scripts than the question
+    taken: float = 0.0  # 0..1: share of the question's words that it is assumed to contain as such a text
     of_time: bool = False  # its time is the one that the question names
     within: float = 0.0  # 0..1: the part of its time that the question names
     time_factor: float = 1.0  # the factor on meaning and by_words because of that
@@ -324,8 +325,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     assumed_cosine: float | None = None
     # Subtracted from each cosine: how similar the question is to the index as a whole.
     background: float = 0.0
-    # Share of the question's words that a text in another script is assumed to contain.
-    share_taken: float = 0.0
+    share_taken: float = 0.0  # the largest `taken` of a candidate
     calibration: tuple[float, float] | None = None  # cosines that count as 0 and as 1
     min_score: float
     # Strength of the best candidate; below answers_from, the hits are weak. See memd.search.answer_strength.strength.

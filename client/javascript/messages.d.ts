@@ -551,7 +551,7 @@ export interface Explanation {
   considered: number;
   /** subtracted from each closeness: three quarters of how much closer the query is to the index as a whole than is usual */
   background: number;
-  /** the share of the query's words that text in another script is assumed to contain */
+  /** the largest `taken` of a candidate */
   share_taken: number;
   /** of the strongest candidate, less what the names in `missing` take off */
   strength: number;
@@ -604,6 +604,8 @@ export interface ExplainedHit {
   owed: boolean;
   /** 0 to 1, how much of it is written in other scripts than the query */
   foreign: number;
+  /** 0 to 1, the share of the query's words that it is assumed to contain as such text: what text in the query's script contains that is about as close to it */
+  taken: number;
   /** 0 to 1, how much of the query's words it contains as they are, as synonyms or translated; a word weighs more that few of the candidates contain or, where the chunk has no vector, few of all chunks. 0 also where it was not looked for: of the hundred best it is, and of what has no vector */
   expanded: number;
   /** what of `expanded` synonyms and translations add */

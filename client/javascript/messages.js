@@ -453,6 +453,7 @@ const PARTS = {
       "others": [],
       "owed": false,
       "foreign": 0.0,
+      "taken": 0.0,
       "expanded": 0.0,
       "alternatives": 0.0,
       "of_time": false,

@@ -341,6 +341,7 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     others: list[int] = []  # places of the candidates that show the same text, or some of its lines
     owed: bool = False  # ranked before better ones, because two hits of the other source precede it
     foreign: float = 0.0  # 0..1: share of it that is in other scripts than the query
+    taken: float = 0.0  # 0..1: share of the query's words that it is assumed to contain as such a text
     # 0..1: the part of the query's words that it contains as they are, as synonyms or translated
     expanded: float = 0.0
     alternatives: float = 0.0  # what of expanded the synonyms and translations add
@@ -361,7 +362,7 @@ class Explanation(WireMessage, frozen=True):
     cosine if it has no part, or assumed_cosine if it has no cosine. meaning is vector_share x (closeness - background - a) /
     (b - a), at least 0, with [a, b] = calibration. by_words is text_share x share_weight x share; to
     share is added (1 - foreign) x synonyms_weight x alternatives and, if it is more than 0, foreign x (the lesser of 1 and
-    share_taken + translations_weight x expanded, less share). Both are multiplied by time_factor. min_score cuts candidates
+    taken + translations_weight x expanded, less share). Both are multiplied by time_factor. min_score cuts candidates
     with a lower score.
     """
 
@@ -387,7 +388,7 @@ class Explanation(WireMessage, frozen=True):
     by_synonyms: int = 0  # candidates without a vector, found by synonyms and translations
     considered: int = 0  # all candidates
     background: float = 0.0  # subtracted from each cosine: how close the query is to the index as a whole
-    share_taken: float = 0.0  # share of the query's words that text in another script is assumed to contain
+    share_taken: float = 0.0  # the largest `taken` of a candidate
     strength: float = 0.0  # of the best candidate; the hits are weak if it is below answers_from
     answers_from: float = 0.0
     missing: list[str] = []  # names in the query that occur in no text; each lowers the strength

@@ -26,9 +26,11 @@ ALONE = 2.0
 PART = 0.6
 
 # A text in another script than the question's cannot hold its words. Its share of words is raised to the second
-# best share among the ten closest candidates in the question's own script.
+# best share among the ten closest candidates in the question's own script, as far as it is about as close to the question as
+# they are: to none of the share of one that is much closer, to all of it from nearly the same closeness on.
 _COMPARED = 10
 _AS_GOOD_AS = 2
+_MUCH_LESS_CLOSE, _NEARLY_AS_CLOSE = 0.6, 0.9
 
 # The weight of the words that a text in the question's script holds as synonyms, and of all that a text in another script
 # holds in any form, beside those that it is assumed to hold.
@@ -117,6 +119,7 @@ class Scored(msgspec.Struct, frozen=True, gc=False):
     foreign: float = 0.0
     expanded: float = 0.0
     alternatives: float = 0.0
+    taken: float = 0.0  # see shares_taken
     closest: Span | None = None
     within: float = 0.0  # see Candidates
     older: "Scored | None" = None  # the candidate whose place and evidence this one took, see later_first
@@ -194,8 +197,8 @@ class Fused(msgspec.Struct, frozen=True):
     The evidence is vector_share x meaning + text_share x WORDS x share, times up to 1.5 for a candidate that dates from a
     time named in the question. A side without evidence for any candidate is left out. A chunk that has no vector yet gets the
     median closeness of the chunks that keywords found as well, so that a new text is neither favoured nor lost. To the
-    share, SYNONYMS x what synonyms hold is added in the question's script; in another script, it is raised to that of similar
-    candidates in the question's script and TRANSLATIONS x what is held in any form, at most to 1. If no candidate has a vector,
+    share, SYNONYMS x what synonyms hold is added in the question's script; in another script, it is raised to that of candidates
+    in the question's script that are about as close and TRANSLATIONS x what is held in any form, at most to 1. If no candidate has a vector,
     none is similar, and it is raised to TRANSLATIONS_ALONE x what is held.
     """
 
@@ -205,7 +208,7 @@ class Fused(msgspec.Struct, frozen=True):
     vector_share: float  # 0..1: the weight of each side
     text_share: float
     assumed: float | None  # the closeness given to candidates without a vector
-    share_taken: float  # see the function share_taken
+    taken: Doubles  # see shares_taken
 
     @property
     def translations_weight(self) -> float:
@@ -274,7 +277,7 @@ class Fused(msgspec.Struct, frozen=True):
         found = self.candidates
         ids = found.ids[rows].tolist()
         places = places_of(ids)
-        columns = (self.meaning, self.words, found.r, found.share, found.foreign)
+        columns = (self.meaning, self.words, found.r, found.share, found.foreign, self.taken)
         each = zip(
             rows.tolist(),
             ids,
@@ -301,10 +304,11 @@ class Fused(msgspec.Struct, frozen=True):
                 foreign,
                 expanded,
                 alternatives,
+                taken,
                 found.closest.get(row),
                 within,
             )
-            for row, one, cosine, part, within, expanded, alternatives, meaning, words, r, share, foreign in each
+            for row, one, cosine, part, within, expanded, alternatives, meaning, words, r, share, foreign, taken in each
         ]
 
 
@@ -343,8 +347,9 @@ def fuse(
     meaning = np.zeros(len(found))
     if assumed is not None:
         meaning = vector * calibration.of_all(np.where(has_vector, closeness, assumed) - usual)
-    is_taken = assumed is not None and found.foreign.any()
-    taken = share_taken(meaning, found.share, found.foreign) if is_taken else 0.0
+    taken = np.zeros(len(found))
+    if assumed is not None and found.foreign.any():
+        taken = shares_taken(meaning, found.share, found.foreign)
     factor = _time_factors(found.within)
     share = share_in_any_form(found, _translations_weight(assumed), taken)
     meaning, words = factor * meaning, factor * text * WORDS * share
@@ -355,30 +360,38 @@ def fuse(
     return Fused(found, meaning, words, vector, text, assumed, taken)
 
 
-def share_in_any_form(found: Candidates, translations: float, taken: float = 0.0) -> Doubles:
+def share_in_any_form(found: Candidates, translations: float, taken: Doubles | float = 0.0) -> Doubles:
     """Return the share of the question's words that each candidate holds, with what counts of synonyms and translations.
 
     Args:
         found: The candidates.
         translations: The weight of what a text in another script holds in any form.
-        taken: See the function share_taken.
+        taken: See the function shares_taken.
     """
     share = found.share + (1 - found.foreign) * SYNONYMS * found.alternatives
     towards = np.minimum(1.0, taken + translations * found.expanded)
     return share + found.foreign * np.maximum(0.0, towards - found.share)
 
 
-def share_taken(meaning: Doubles, share: Doubles, foreign: Doubles) -> float:
-    """Return the share of the question's words that a text in another script is assumed to hold.
+def shares_taken(meaning: Doubles, share: Doubles, foreign: Doubles) -> Doubles:
+    """Return the share of the question's words that each candidate in another script is assumed to hold; 0 for all others.
 
     Args:
         meaning: The evidence from vectors, one value per candidate.
         share: The share of the question's words that each candidate holds.
         foreign: 0..1, the part of each candidate in other scripts than the question.
     """
-    native = np.flatnonzero(foreign < 0.5)
+    taken = np.zeros(len(meaning))
+    native, others = np.flatnonzero(foreign < 0.5), np.flatnonzero(foreign)
     closest = native[np.lexsort((share[native], meaning[native]))[-_COMPARED:]]
-    return float(np.sort(share[closest])[-_AS_GOOD_AS]) if len(closest) >= _AS_GOOD_AS else 0.0
+    if len(closest) >= _AS_GOOD_AS:
+        ratio = meaning[others, None] / np.maximum(meaning[closest], _SMALLEST)
+        counted = np.clip((ratio - _MUCH_LESS_CLOSE) / (_NEARLY_AS_CLOSE - _MUCH_LESS_CLOSE), 0.0, 1.0)
+        taken[others] = np.sort(share[closest] * counted, axis=1)[:, -_AS_GOOD_AS]
+    return taken
+
+
+_SMALLEST = 1e-9  # instead of no evidence, by which nothing can be divided
 
 
 def _translations_weight(assumed: float | None) -> float:

@@ -19,7 +19,7 @@ from memd.search.fuse_scores import (
     in_place_of,
     place_in_order,
     relevance,
-    share_taken,
+    shares_taken,
 )
 from memd.search.fuse_scores import fuse as fuse_arrays
 from memd.search.later_first import POOL, Dated, later_first
@@ -561,30 +561,39 @@ def test_what_another_script_may_hold_is_told_by_the_closest() -> None:
     """By the second best share among so many of them."""
     compared = shipped("memd.search.fuse_scores._COMPARED")
     count = 3 * compared
-    meaning = np.linspace(0.9, 0.1, count)
-    foreign = np.zeros(count)
+    meaning = np.array([*np.linspace(0.9, 0.1, count), 0.9])
+    foreign = np.array([0.0] * count + [1.0])
     for place, taken in ((compared - 1, 0.6), (compared, 0.1)):
-        share = np.full(count, 0.1)
+        share = np.full(count + 1, 0.1)
         share[[0, place]] = 0.8, 0.6
-        assert share_taken(meaning, share, foreign) == taken
+        assert shares_taken(meaning, share, foreign)[-1] == taken
+
+
+def test_what_is_much_less_close_holds_nothing_of_it() -> None:
+    """Two notes have the word; what is as close as they are may say the same in another script, and what is far does not."""
+    meaning = np.array([0.5, 0.5, 0.5, 0.45, 0.375, 0.3, 0.1, 0.0])
+    share = np.array([1.0, 1.0, *[0.0] * 6])
+    foreign = np.array([0.0, 0.0, *[1.0] * 6])
+    assert shares_taken(meaning, share, foreign) == pytest.approx([0, 0, 1, 1, 0.5, 0, 0, 0])
+    assert not shares_taken(np.zeros(8), share, foreign).any()
 
 
 def test_synonyms_and_translations_count_half() -> None:
     """Beside a text's own share, or what is assumed of another script; no text counts as holding more than all words."""
-    own = candidate(1, 0.0, 0.4)
+    own = candidate(1, 0.5, 0.4)
     rows = [
         msgspec.structs.replace(own, alternatives=0.2, expanded=0.6),
-        candidate(2, 0.0, 0.6),
-        msgspec.structs.replace(candidate(3, 0.0, None, foreign=1.0), expanded=0.5, alternatives=0.5),
-        msgspec.structs.replace(candidate(4, 0.0, None, foreign=1.0), expanded=1.0, alternatives=1.0),
-        candidate(5, 0.0, None, foreign=1.0),
-        msgspec.structs.replace(candidate(6, 0.0, None, foreign=0.5), expanded=1.0, alternatives=1.0),
+        candidate(2, 0.5, 0.6),
+        msgspec.structs.replace(candidate(3, 0.5, None, foreign=1.0), expanded=0.5, alternatives=0.5),
+        msgspec.structs.replace(candidate(4, 0.5, None, foreign=1.0), expanded=1.0, alternatives=1.0),
+        candidate(5, 0.5, None, foreign=1.0),
+        msgspec.structs.replace(candidate(6, 0.5, None, foreign=0.5), expanded=1.0, alternatives=1.0),
     ]
     found = {one.id: one.words for one in fuse(rows, FusionWeights(), CALIBRATION)}
     taken = 0.4  # the second best share of the question's script
     expected = [0.5, 0.6, taken + 0.25, taken + 0.5, taken, 0.25 + 0.5 * (taken + 0.5)]
     assert [found[ChunkId(n)] for n in range(1, 7)] == pytest.approx([WORDS * one for one in expected])
-    sure = [candidate(1, 0.0, 1.0), candidate(2, 0.0, 1.0), msgspec.structs.replace(rows[3], id=ChunkId(3))]
+    sure = [candidate(1, 0.5, 1.0), candidate(2, 0.5, 1.0), msgspec.structs.replace(rows[3], id=ChunkId(3))]
     assert {one.id: one.words for one in fuse(sure, FusionWeights(), CALIBRATION)}[ChunkId(3)] == WORDS
 
 

@@ -107,7 +107,7 @@ def recomputed(one: Candidate, trace: Trace) -> float:
     )
     assert one.of_time == (one.within > 0) == (one.time_factor > 1)
     assert one.meaning == pytest.approx(one.time_factor * meaning, abs=1e-12)
-    towards = min(1.0, trace.share_taken + trace.translations_weight * one.expanded)
+    towards = min(1.0, one.taken + trace.translations_weight * one.expanded)
     share = one.share + (1 - one.foreign) * trace.synonyms_weight * one.alternatives
     share += one.foreign * max(0.0, towards - one.share)
     assert one.by_words == pytest.approx(

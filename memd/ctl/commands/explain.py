@@ -176,10 +176,10 @@ def _other_script(one: ExplainedHit, explanation: Explanation) -> str | None:
     """Return the remark that a candidate in another script is given a higher share of words; None: it is not."""
     is_alone = explanation.assumed_cosine is None
     weight = explanation.translations_weight
-    towards = min(1.0, explanation.share_taken + weight * one.expanded)
+    towards = min(1.0, one.taken + weight * one.expanded)
     if not one.foreign or one.share >= towards or not explanation.text_share:
         return None
-    close = "" if is_alone else "what close texts in the question's script have and "
+    close = "" if is_alone else "what equally close texts in the question's script have and "
     most = "" if is_alone else ", at most 1"
     return f"{one.foreign:.0%} in another script: its share is raised towards {towards:.3f}, {close}{weight:.3g} x what it holds with translations{most}"
 

@@ -83,6 +83,7 @@ _EXPLAINED = Explanation(
             meaning=0.667,
             by_words=0.3,
             foreign=0.75,
+            taken=0.5,
             expanded=0.5,
             alternatives=0.5,
             of_time=True,
@@ -206,13 +207,14 @@ def test_json_gives_every_number(run: Run, address: Path) -> None:
 
 def test_the_weights_are_those_that_the_daemon_tells() -> None:
     """Whatever they are: the command has none of its own."""
-    of_time = _candidate(1, foreign=0.5, expanded=0.5, alternatives=0.5, of_time=True, time_factor=3.0)
+    of_time = _candidate(
+        1, foreign=0.5, taken=0.1, expanded=0.5, alternatives=0.5, of_time=True, time_factor=3.0
+    )
     told = msgspec.structs.replace(
         _EXPLAINED,
         share_weight=0.11,
         synonyms_weight=0.22,
         translations_weight=0.33,
-        share_taken=0.1,
         candidates=[of_time],
     )
     shown = " ".join(text(told, uncoloured).split())
@@ -225,8 +227,8 @@ def test_the_weights_are_those_that_the_daemon_tells() -> None:
 
 def test_a_share_in_another_script_is_raised_to_all_words_at_most() -> None:
     """As the score counts it, whatever both summands are."""
-    one = _candidate(1, foreign=1.0, expanded=1.0, alternatives=1.0)
-    shown = text(msgspec.structs.replace(_EXPLAINED, share_taken=0.9, candidates=[one]), uncoloured)
+    one = _candidate(1, foreign=1.0, taken=0.9, expanded=1.0, alternatives=1.0)
+    shown = text(msgspec.structs.replace(_EXPLAINED, candidates=[one]), uncoloured)
     assert "its share is raised towards 1.000" in " ".join(shown.split())
 
 
@@ -246,7 +248,6 @@ def test_without_vectors_synonyms_count_as_the_page_says() -> None:
         _EXPLAINED,
         assumed_cosine=None,
         translations_weight=0.8,
-        share_taken=0.0,
         by_meaning=0,
         by_synonyms=2,
         candidates=[found, msgspec.structs.replace(found, place=2, cut="max_results")],
