@@ -93,7 +93,7 @@ def piece_end(text: str, start: int, most: int, room: ChunkSize) -> int:
 LEAST_PART_WIDTH, MOST_PART_WIDTH = 90, 160  # a CJK character counts as two
 
 _BETWEEN_SENTENCES = re.compile(r"(?<=[。！？!?；;])\s*|(?<=\.)\s+(?=[A-Z\"“(])")
-_LINE = re.compile(r"[^\n]*\S[^\n]*")
+_LINE = re.compile(r"[^\n]+")
 
 Span = tuple[int, int]  # text[begin:end]
 
@@ -121,6 +121,8 @@ def _units(text: str) -> list[tuple[int, int, int]]:
     found: list[tuple[int, int, int]] = []
     width_of = len if text.isascii() else width
     for line in _LINE.finditer(text):
+        if line[0].isspace():
+            continue
         size = width_of(line[0])
         if size <= MOST_PART_WIDTH:
             found.append((*line.span(), size))

@@ -151,3 +151,9 @@ def test_one_thing_has_no_parts() -> None:
     """The whole says it already."""
     assert parts_of("- a line\n- and another") == ()
     assert parts_of("") == ()
+
+
+def test_a_line_of_blanks_takes_no_time() -> None:
+    """It is no part, however long it is."""
+    assert parts_of(" " * 300_000) == ()
+    assert parts_of(f"{'a ' * 90}\n{' ' * 300_000}\n{'b ' * 90}")[-1][1] == 300_362
