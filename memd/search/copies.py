@@ -30,6 +30,11 @@ _TELL_NOTHING = frozenset(
 _NEGATIONS = frozenset(
     re.findall(r"\w+", "not no never none nobody nothing nor without cannot t 不 没 沒 无 無 未 别 勿 非 否")
 )
+# Signs that change the meaning: of a number, between two terms, of money, of what is done, of an option of a command.
+_SIGN = re.compile(
+    r"(?<![\w.,])[-+−±](?=[\d.])|(?<=\d)[.,](?=\d)|(?<=\w)[ ]?(?:[<>]=?|[=!]=|[=≤≥≠])[ ]?(?=[\w-])"
+    r"|[$€£¥￥₩₹₽]|[√×✓✔✗✘☐☑☒✅❌]|\[[ xX]\](?=[ ])|(?<![^\s`(])--?(?=[a-z])|(?<=\d)[ ]?%"
+)
 
 
 class ComparedText:
@@ -58,22 +63,30 @@ class ComparedText:
         further = self.words - other.words
         if other.words - self.words or not _NEGATIONS.isdisjoint(further):
             return False
-        return len(other.pairs - self.pairs) <= further.total() + _PAIRS_APART
+        return len(other.pairs - self.pairs) <= further.total() + _PAIRS_APART and self.signs == other.signs
 
     @cached_property
-    def in_order(self) -> list[str]:
-        """Its words in order, without stop words."""
+    def _body(self) -> str:
         lines = self._text.split("\n")
         if lines[0].rstrip() == "---" and "---" in lines[1:]:
             # Front matter holds the date of a copy.
             lines = lines[lines.index("---", 1) + 1 :]
-        words = _WORD.findall(fts_text("\n".join(line[len(header_in(line)) :] for line in lines)))
-        return [word for word in words if word not in _TELL_NOTHING]
+        return "\n".join(line[len(header_in(line)) :] for line in lines)
+
+    @cached_property
+    def in_order(self) -> list[str]:
+        """Its words in order, without stop words."""
+        return [word for word in _WORD.findall(fts_text(self._body)) if word not in _TELL_NOTHING]
 
     @cached_property
     def words(self) -> Counter[str]:
         """The same words with their numbers of occurrences."""
         return Counter(self.in_order)
+
+    @cached_property
+    def signs(self) -> Counter[str]:
+        """The signs that change the meaning of a text, with their numbers of occurrences."""
+        return Counter(sign.strip().lower() for sign in _SIGN.findall(self._body))
 
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:

@@ -38,6 +38,29 @@ def test_one_text_covers_another_that_says_nothing_else(shown: str, other: str, 
     assert ComparedText(shown).covers(ComparedText(other)) is expected
 
 
+@table(
+    ("one", "other"),
+    [
+        ("The fridge is at +4 degrees.", "The fridge is at -4 degrees."),
+        ("现在客厅的温度是 -5 度左右", "现在客厅的温度是 5 度左右"),
+        ("Balance of the account: -300 euros", "Balance of the account: 300 euros"),
+        ("a value x > 5 triggers the alarm", "a value x < 5 triggers the alarm"),
+        ("if a == b then stop the run", "if a != b then stop the run"),
+        ("那本书的价格是￥50", "那本书的价格是$50"),
+        ("√ 已付款 房租 十一月", "× 已付款 房租 十一月"),
+        ("- [ ] call the bank about it today", "- [x] call the bank about it today"),
+        ("run the tool with --force on it now", "run the tool with force on it now"),
+        ("Pay 1,000 to Ann for the roof", "Pay 1.000 to Ann for the roof"),
+        ("Ann gets 5% of the whole sum", "Ann gets 5 of the whole sum"),
+    ],
+)
+def test_a_sign_that_changes_the_meaning_makes_two_texts(one: str, other: str) -> None:
+    """Their words are the same: a number's sign, a comparison, a currency, a mark of what is done, an option, a separator."""
+    assert not ComparedText(one).covers(ComparedText(other))
+    assert not ComparedText(other).covers(ComparedText(one))
+    assert ComparedText(one).covers(ComparedText(f"* {one}"))
+
+
 @pytest.mark.parametrize(("words", "expected"), [(4, True), (3, False)])
 def test_a_short_text_covers_nothing(words: int, expected: bool) -> None:
     """Of few words, one that is left out is much."""
