@@ -115,6 +115,7 @@ _FIGURE = re.compile("[0-9一二三四五六七八九十]")
 _WITH_YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d{3})|[一二][零〇一二三四五六七八九]{3}年")
 
 
+_LATIN = re.compile("[0-9a-z]")  # without these, no phrase of English
 _DAYS = {"week": 7, "month": 28, "year": 365}
 
 
@@ -154,8 +155,12 @@ class _Found(msgspec.Struct):
 def _apart(text: str, now: datetime, among: Collection[Resolve] | None = None) -> Iterator[_Found]:
     """Yield phrases that overlap no earlier or longer one; `among`: found by these rules alone."""
     found: list[_Found] = []
+    is_latin, is_chinese = _LATIN.search(text) is not None, not text.isascii()
     for rule, resolve in rules():
-        for match in rule.finditer(text) if among is None or resolve in among else ():
+        is_tried = is_latin if rule.pattern.isascii() else is_chinese
+        if among is not None and resolve not in among:
+            continue
+        for match in rule.finditer(text) if is_tried else ():
             span = resolved(resolve, match, now, is_whole=False)
             if span is not None:
                 found.append(_Found(span, *match.span(), match, resolve, is_fixed(match), names_year(match)))
@@ -166,9 +171,9 @@ def _apart(text: str, now: datetime, among: Collection[Resolve] | None = None) -
             reached = one.end
 
 
-_BETWEEN = re.compile(r"\s*(?:to|until|till|through|thru|[-–—~到至])\s*|\s*(?P<listed>and|和|与|與)\s*")
+_BETWEEN = re.compile(r"\s*(?:to|until|till|through|thru|[-–—~到至])\s*|\s*(?P<listed>and|&|和|与|與)\s*")
 _LISTED = re.compile(
-    r"(?:,|，|、| *(?:, )?(?:and|or)\b| *(?:和|与|與|及|以及|或|或者|还是|還是)) *(?:(?:in|on)\b *)?(?:the )?"
+    r"(?:,|，|、| *(?:, )?(?:and|or)\b| *& *| *(?:和|与|與|及|以及|或|或者|还是|還是)) *(?:(?:in|on)\b *)?(?:the )?"
 )
 _FROM = re.compile(r"(?:\b(?:between|from)(?: the)?|从|從|在)\s*$")
 _SINCE = re.compile(r"(?:\b(?:since|after)(?: the)?|自从?|自從)\s*$")

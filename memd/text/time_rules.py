@@ -77,7 +77,10 @@ def _rule(*patterns: str) -> Callable[[Resolve], Resolve]:
 
 @cache
 def rules() -> Sequence[tuple[re.Pattern[str], Resolve]]:
-    """Return all rules. Compiling them takes 50 ms, so it is done on first use."""
+    """Return all rules. Compiling them takes 50 ms, so it is done on first use.
+
+    A pattern in ASCII matches ASCII letters or figures, and any other one Chinese, except for what must be the whole text.
+    """
     return [(re.compile(pattern), resolve) for pattern, resolve in _PATTERNS]
 
 
@@ -100,7 +103,7 @@ def _is_letter(text: str, at: int) -> bool:
 
 
 _LISTED_WEEKDAYS = re.compile(
-    rf"(?:^|\W)(?:(?:on|from|between) (?:{'|'.join(WEEKDAYS)})(?:, (?:{'|'.join(WEEKDAYS)}))*(?:,? (?:and|or|to|until|till|through) |, )"
+    rf"(?:^|\W)(?:(?:on|from|between) (?:{'|'.join(WEEKDAYS)})(?:, (?:{'|'.join(WEEKDAYS)}))*(?:,? (?:and|&|or|to|until|till|through) |, )"
     "|(?:since|from|between|after) )$"
 )
 
@@ -211,7 +214,7 @@ def _whole_year(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan
 
 @_rule(
     rf"{PART_OF}(?:{YEAR}|the year)",
-    "(?:(?P<year>[0-9]{4} ?年|大前年|前年|去年|今年|明年)年?|(?<![0-9一二三四五六七八九十每两兩几半多])年)(?P<part>初|底|末)",
+    "(?:(?P<year>[0-9]{4} ?年|[0-9]{2}(?<![第0-9].{2}) ?年|大前年|前年|去年|今年|明年)年?|(?<![0-9一二三四五六七八九十每两兩几半多])年)(?P<part>初|底|末)",
 )
 def _part_of_year(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     year, part = read_year(match["year"], now), PARTS[match["part"].removeprefix("the ").removesuffix(" of")]
@@ -224,7 +227,7 @@ def _part_of_year(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSp
 
 
 @_rule(
-    rf"(?:the )?(?:(?P<which>last|this|next) )?(?P<season>spring|summer|autumn|fall|winter)(?:,? (?:of )?{YEAR})?"
+    rf"(?:the )?(?:(?P<which>last|this past|past|this|next) )?(?P<season>spring|summer|autumn|fall|winter)(?:,? (?:of )?{YEAR})?"
 )
 @_rule(f"(?:{CHINESE_YEAR_OF} ?的? ?)?(?P<season>[春夏秋冬])(?:天|季)")
 def _season(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
@@ -324,7 +327,7 @@ _AFTER_NTH = (
 
 @_rule(
     rf"(?:the )?(?P<day>\d{{1,2}})(?P<nth>st|nd|rd|th)(?:{_AFTER_NTH})",
-    rf"(?<!第)(?<!月)(?<!月的)(?<!每)(?<!同){NO_CHINESE_NUMBER}(?P<day>[0-9]{{1,2}}|[一二三四五六七八九十]{{1,3}}) ?[号號]{_AFTER_DAY}",
+    rf"(?<![第月每同0-9一二三四五六七八九十百千几幾两兩.个個])(?<!月的)(?P<day>[0-9]{{1,2}}|[一二三四五六七八九十]{{1,3}}) ?[号號]{_AFTER_DAY}",
     "(?P<day>[0-9]{1,2}) ?(?P<nth>日)",
 )
 def _day_alone(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
@@ -341,7 +344,7 @@ def _day_alone(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan 
 
 _NTH = r"(?:the )?(?P<{}>\d{{1,2}})(?:st|nd|rd|th)?"
 _DAY, _UNTIL = _NTH.format("day"), _NTH.format("until")
-_TO = " ?[-–—~] ?| (?:to|until|till|through|thru) "
+_TO = r" ?[-\u2013\u2014~] ?| (?:to|until|till|through|thru) "
 _NO_HOUR = r"(?! ?(?:[ap]m\b|o'clock)|[:.]\d)"
 _CHINESE_DAY = "(?P<{}>[0-9]{{1,2}}|[一二三四五六七八九十]{{1,3}})"
 
@@ -478,17 +481,52 @@ def _ago(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None
 )
 def _ago_and_a_half(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     """Resolve 两个半月前: so many units and a half back, and half a unit around that, but of a year the month."""
-    unit, (least, count) = _unit(match["unit"]), least_and_most(match.groupdict().get("n") or "1")
+    unit, at = _unit(match["unit"]), _halves_back(match, now)
+    if at is None:
+        return None
+    if unit == "hour":
+        return TimeSpan(at, at if is_whole else at + timedelta(hours=1))
+    if unit == "year":
+        return _months(at.year, at.month)
+    around = timedelta(days=7 if unit == "month" else 2)
+    return whole_days(at.date() - around, at.date() + around)
+
+
+_HALF_ALONE = re.compile("past half|last half|半")  # without a number
+_WITHIN = "(?:the |in the |over the |within the )?(?:last|past) "
+_WITHIN_CHINESE = "(?:过去|過去|最近|(?<![附接将將靠])近|这|這)的?"
+
+
+@_rule(
+    rf"{_WITHIN}{NUMBER} and a half (?P<unit>week|month|year|hour)s?",
+    rf"{_WITHIN}(?P<unit>week|month|year|hour) and a half",
+    rf"{_WITHIN}(?P<n>\d{{1,3}})\.5 (?P<unit>week|month|year|hour)s?",
+    rf"{_WITHIN}half(?: an?| of an?)? (?P<unit>month|year|hour)",
+    f"{_WITHIN_CHINESE}(?:{CHINESE_NUMBER} ?(?:个|個))?半(?:个|個)?(?P<unit>{CHINESE_WEEK}|年|月|小时|小時|钟头|鐘頭)(?:以|之)?[内来來里裡]?",
+    f"{_WITHIN_CHINESE}{CHINESE_NUMBER} ?(?P<unit>{CHINESE_WEEK}|年)半(?:以|之)?[内来來里裡]?",
+)
+def _lately_and_a_half(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
+    """Resolve 最近半年 and "the last month and a half"."""
+    at = _halves_back(match, now)
+    if at is None:
+        return None
+    return TimeSpan(at, now) if _unit(match["unit"]) == "hour" else whole_days(at.date(), now.date())
+
+
+def _halves_back(match: re.Match[str], now: datetime) -> datetime | None:
+    """Return the time some units and half a unit back; None: how many is in doubt."""
+    unit, said = _unit(match["unit"]), match.groupdict().get("n")
+    least, count = least_and_most(said) if said else (0, 0) if _HALF_ALONE.search(match[0]) else (1, 1)
     if least < count or count > _MOST_BACK:
         return None
     if unit == "hour":
-        at = now - timedelta(minutes=60 * count + 30)
-        return TimeSpan(at, at if is_whole else at + timedelta(hours=1))
-    if unit == "year":
-        return _back(now, "month", 12 * count + 6)
-    half, around = (15, 7) if unit == "month" else (4, 2)
-    middle = _day_back(now.date(), unit, count) - timedelta(days=half)
-    return whole_days(middle - timedelta(days=around), middle + timedelta(days=around))
+        return now - timedelta(minutes=60 * count + 30)
+    day = (
+        _day_back(now.date(), "month", 12 * count + 6)
+        if unit == "year"
+        else _day_back(now.date(), unit, count)
+    )
+    return whole_days(day - timedelta(days={"month": 15, "week": 4}.get(unit, 0)), day).first
 
 
 @_rule(
@@ -658,7 +696,10 @@ def _chosen(spans: Callable[[int], TimeSpan], which: str | None, now: datetime) 
     is_now = begun.last >= now
     if which == "this":
         return begun if is_now else spans(now.year)
-    return spans(begun.first.year + {"last": -is_now, "next": 1}.get(which or "", 0))
+    return spans(
+        begun.first.year
+        + {"last": -is_now, "past": -is_now, "this past": -is_now, "next": 1}.get(which or "", 0)
+    )
 
 
 def _month(match: re.Match[str], now: datetime) -> TimeSpan:

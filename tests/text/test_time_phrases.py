@@ -168,6 +168,13 @@ this December = 2026-12-01..2026-12-31
 25年夏天 = 2025-06-01..2025-08-31
 25年下半年 = 2025-07-01..2025-12-31
 一年前的今天 | 去年的今天 | 去年今天 | 去年这一天 | 2025年的今天 | a year ago today | one year ago today | today a year ago | this day last year | on this day last year | this day a year ago | the same day last year | today last year = 2025-11-29
+the last month and a half | in the past one and a half months | 最近一个半月 | 过去一个半月 = 2026-10-14..2026-11-29
+最近半年 | 过去半年 | 近半年来 | the last half year | the past half a year = 2026-05-29..2026-11-29
+最近一年半 | the last year and a half | the past 1.5 years = 2025-05-29..2026-11-29
+最近半个月 = 2026-11-14..2026-11-29
+过去半小时 | the last half hour = 2026-11-29T15:00:00..2026-11-29T15:30:00
+25年底 | 25年年底 | 2025年底 = 2025-10-01..2025-12-31
+this past summer | the past summer = 2026-06-01..2026-08-31
 a week ago today | 上周的今天 | 一周前的今天 | this day last week = 2026-11-22
 a week ago yesterday = 2026-11-21
 上个月的今天 | 一个月前的今天 = 2026-10-29
@@ -310,6 +317,12 @@ def test_a_question_names_times(question: str, expected: list[str]) -> None:
         ("三天后要做什么", []),
         ("what did we do on Monday and Tuesday", ["2026-11-23", "2026-11-24"]),
         ("on Monday, Tuesday and Friday", ["2026-11-23", "2026-11-24", "2026-11-27"]),
+        ("on Monday & Tuesday", ["2026-11-23", "2026-11-24"]),
+        ("最近半年我们买了什么", ["2026-05-29..2026-11-29"]),
+        ("what did we buy in the last month and a half", ["2026-10-14..2026-11-29"]),
+        ("附近半月湾的房子用了将近半年", []),
+        ("上半年", ["2026-01-01..2026-06-30"]),
+        ("25年年底的账", ["2025-10-01..2025-12-31"]),
         ("on Monday and Tuesday last week", ["2026-11-16", "2026-11-17"]),
         ("上周一和周五", ["2026-11-16", "2026-11-20"]),
         ("what changed since Monday", ["2026-11-23T00:00:00..2026-11-29T15:30:00"]),
@@ -374,6 +387,16 @@ def test_after_the_31st_a_range_of_days_ends_in_the_next_month() -> None:
     now = datetime(2026, 2, 3, 12)  # noqa: DTZ001
     assert written(read_time("31号到28号", now)) == "2026-01-31..2026-02-28"
     assert written(read_time("31号到2号", now)) == "2026-01-31..2026-02-02"
+
+
+def test_what_is_read_of_english_does_not_depend_on_chinese_beside_it() -> None:
+    """Rules of Chinese are not tried on a text in ASCII."""
+    for phrase, _ in (*TABLE, *LATE_TABLE):
+        if phrase.isascii():
+            alone = time_phrases(folded(phrase), LATE)
+            assert [one.span for one in time_phrases(folded(f"{phrase}, 茶"), LATE)] == [
+                one.span for one in alone
+            ]
 
 
 def test_where_a_phrase_stands_is_told() -> None:
