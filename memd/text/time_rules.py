@@ -328,7 +328,7 @@ _AFTER_NTH = (
 @_rule(
     rf"(?:the )?(?P<day>\d{{1,2}})(?P<nth>st|nd|rd|th)(?:{_AFTER_NTH})",
     rf"(?<![第月每同0-9一二三四五六七八九十百千几幾两兩.个個])(?<!月的)(?P<day>[0-9]{{1,2}}|[一二三四五六七八九十]{{1,3}}) ?[号號]{_AFTER_DAY}",
-    "(?P<day>[0-9]{1,2}) ?(?P<nth>日)",
+    f"(?P<day>[0-9]{{1,2}}) ?(?P<nth>日)(?![之以]?[前后後内]){_AFTER_DAY}",
 )
 def _day_alone(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     """Resolve 26号 and "on the 26th": the latest such day that is not in the future."""

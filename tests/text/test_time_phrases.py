@@ -349,6 +349,7 @@ def test_a_question_names_times(question: str, expected: list[str]) -> None:
         ("1号位和2号位是谁", []),
         ("每月26号", []),
         ("3日内完成", []),
+        ("在3日内完成，在3日后付款，在3日游之前", []),
         ("26号之前", []),
         ("on the 5th floor", []),
         ("on the 2nd attempt", []),
