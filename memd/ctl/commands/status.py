@@ -135,9 +135,8 @@ def troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str]]:
             yield name, f"degraded: {health.reason or 'no reason given'}"
     yield from _backend_troubles(agent, now)
     if agent.embedding is not None:
-        yield from reply_text.embedding_troubles(
-            agent.embedding, provider_reported=not agent.provider_health.ok
-        )
+        others = [one.reason or "" for one in (agent.provider_health, agent.store) if not one.ok]
+        yield from reply_text.embedding_troubles(agent.embedding, others)
     # An agent that searches a memory on a server needs no local directory.
     is_elsewhere = agent.backend == "postgres" and not agent.files
     if agent.watcher.ok and agent.watcher.reason is not None and not is_elsewhere:

@@ -1,6 +1,6 @@
 """Formats replies of the daemon: search results, and the state and progress of embedding. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import get_args
 
 import msgspec
@@ -106,17 +106,19 @@ def state_in_words(embedding: Embedding) -> str:
     return f"{said}: {embedding.reason}" if embedding.reason else said
 
 
-def embedding_troubles(embedding: Embedding, *, provider_reported: bool) -> Iterator[tuple[str, str]]:
+def embedding_troubles(embedding: Embedding, reported: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
     """Return the problems of embedding as (part, message).
 
     Args:
         embedding: The reported state.
-        provider_reported: Whether the failure of the provider is printed elsewhere.
+        reported: The reasons that are printed for other parts, such as the provider and the store.
     """
+    # A provider that has refused may have failed in another way since: the reason of the stop stays with the stop.
+    is_reported = _beginning(embedding.reason or "") in map(_beginning, reported)
     if embedding.state in {"paused", "waiting_for_confirmation"}:
         yield "embedding", state_in_words(embedding)
     elif embedding.state != "working":
-        if not provider_reported:
+        if not is_reported:
             yield "embedding", state_in_words(embedding)
         elif embedding.next_try_s is not None:
             yield "embedding", f"the next attempt is in {estimate(embedding.next_try_s)}"
@@ -127,6 +129,11 @@ def embedding_troubles(embedding: Embedding, *, provider_reported: bool) -> Iter
             )
     elif embedding.reason:
         yield "embedding", embedding.reason
+
+
+def _beginning(reason: str) -> str:
+    """Return what a reason says before any advice, which differs between the parts."""
+    return reason.partition(". ")[0]
 
 
 def batch_in_words(status: BatchStatus, now: float) -> str:

@@ -170,34 +170,42 @@ def test_a_state_in_one_line(embedding: Embedding, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("embedding", "provider_reported", "parts"),
+    ("embedding", "reported", "parts"),
     [
-        (Embedding(), False, []),
-        (Embedding(reason="in a batch job of 600 texts"), False, ["in a batch job of 600 texts"]),
+        (Embedding(), [], []),
+        (Embedding(reason="in a batch job of 600 texts"), [], ["in a batch job of 600 texts"]),
         (
-            Embedding(state="stopped", reason="no quota"),
-            True,
+            Embedding(state="stopped", reason="no quota. It is not asked again until the key changes"),
+            ["no quota. Set remote.api_key, then restart memd"],
             ["stopped; `memd-ctl embed resume` asks the provider again, as does a changed key"],
         ),
-        (Embedding(state="stopped", reason="no quota"), False, ["stopped: no quota"]),
+        (Embedding(state="stopped", reason="no quota"), [], ["stopped: no quota"]),
         (
-            Embedding(state="backing_off", reason="down", next_try_s=3.0),
-            True,
+            Embedding(state="stopped", reason="the key was refused. It is not asked again"),
+            ["too many requests (HTTP 429)"],
+            ["stopped: the key was refused. It is not asked again"],
+        ),
+        (
+            Embedding(state="backing_off", reason="no room is left", next_try_s=3.0),
+            ["down", "no room is left"],
             ["the next attempt is in a few seconds"],
         ),
-        (Embedding(state="paused", reason="why"), True, ["paused: why"]),
+        (
+            Embedding(state="backing_off", reason="down", next_try_s=3.0),
+            ["down"],
+            ["the next attempt is in a few seconds"],
+        ),
+        (Embedding(state="paused", reason="why"), ["why"], ["paused: why"]),
         (
             Embedding(state="waiting_for_confirmation", reason="30,000 chunks"),
-            True,
+            [],
             ["waiting for your confirmation: 30,000 chunks"],
         ),
     ],
 )
-def test_what_a_person_should_know(embedding: Embedding, provider_reported: bool, parts: list[str]) -> None:
+def test_what_a_person_should_know(embedding: Embedding, reported: list[str], parts: list[str]) -> None:
     """Nothing is said twice, and nothing where all is well."""
-    assert [
-        what for _, what in reply_text.embedding_troubles(embedding, provider_reported=provider_reported)
-    ] == parts
+    assert [what for _, what in reply_text.embedding_troubles(embedding, reported)] == parts
 
 
 @pytest.mark.parametrize(
