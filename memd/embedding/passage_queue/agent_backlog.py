@@ -138,6 +138,7 @@ class AgentBacklog:
         self.awaits_others = False  # all its waiting texts are in flight for other agents
         self.storing = asyncio.Lock()
         self.store: Healthy | Retrying = Healthy()
+        self.has_met_bug = False  # why it is retried: a defect of memd, not the index
         self.is_idle = False
         self.task: asyncio.Task[None] | None = None
 

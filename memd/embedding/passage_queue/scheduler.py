@@ -137,6 +137,13 @@ class EmbeddingQueue:
         """Return why nothing of an agent is embedded; None: nothing prevents it."""
         return in_words(self.state_of(agent), agent)
 
+    def store_trouble(self, agent: str) -> str | None:
+        """Return why an agent's index takes no vectors; None: it takes them, as far as is known."""
+        backlog = self.backlogs.get(agent)
+        if backlog is None or backlog.has_met_bug or not isinstance(backlog.store, Retrying):
+            return None
+        return backlog.store.reason
+
     def note_of(self, agent: str) -> str | None:
         """Return the message about batch jobs that an agent's texts are in; None: they are in none."""
         backlog = self.backlogs.get(agent)
@@ -281,12 +288,14 @@ class EmbeddingQueue:
                 except TransientError as failure:
                     if isinstance(failure, StoreClosed):
                         raise
+                    backlog.has_met_bug = False
                     await self._let_recover(backlog, str(failure))
                 except (FatalError, StoreDamaged):
                     raise
                 except Exception as bug:
                     # A defect must neither affect other agents nor end the daemon.
                     log.exception("embed.failed", agent=backlog.agent)
+                    backlog.has_met_bug = True
                     await self._let_recover(backlog, safe_message(bug))
         except StoreClosed:
             self._drop(backlog)  # the agent was stopped

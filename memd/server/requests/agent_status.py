@@ -78,7 +78,12 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         sources=list(agent.settings.sources),
         extra_paths=list(map(as_text, agent.settings.extra_paths)),
         progress=None if progress is None else wire.Progress(done=progress[0], total=progress[1]),
-        store=health(broken or sync_health.store or sync_health.maintenance),
+        store=health(
+            broken
+            or sync_health.store
+            or (None if queue is None else queue.store_trouble(agent.id))
+            or sync_health.maintenance
+        ),
         damaged=list(map(as_text, agent.index.damaged_files())),
         embedding=None if agent.queue is None or agent.index_service.vectors_suspended else embedding(agent),
         endpoint=endpoint(agent),
@@ -248,7 +253,9 @@ def embedding(agent: RunningAgent) -> wire.Embedding:
 
 
 def _provider_trouble(queue: EmbeddingQueue, agent: str) -> str | None:
-    """Return why the provider or the store of vectors fails; None also if the queue was paused or awaits confirmation."""
+    """Return why the provider fails; None also if the queue was paused or awaits confirmation, or if the index takes no vectors."""
+    if queue.store_trouble(agent) is not None:
+        return queue.reason
     return queue.reason_of(agent) if isinstance(queue.state_of(agent), Retrying | Refusing) else None
 
 

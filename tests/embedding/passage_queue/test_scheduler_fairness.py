@@ -166,6 +166,8 @@ async def test_a_store_that_fails_holds_up_its_own_agent_alone(
             waiting, reason = await queue.wait_for(failing)
             assert waiting == 1
             assert reason
+            assert queue.store_trouble("failing") == reason
+            assert queue.store_trouble("sound") is None
             for _ in range(3):  # told that something was written, it tries again, and pays for nothing
                 queue.serve(IndexToEmbed("failing", failing, use_cache=use_cache))
                 backlog = queue.backlogs["failing"]
@@ -174,7 +176,7 @@ async def test_a_store_that_fails_holds_up_its_own_agent_alone(
         queue.serve(IndexToEmbed("failing", failing, use_cache=use_cache))
         await until_async(lambda: failing.has_vectors, 10)
         assert await queue.wait_for(failing) == (0, None)
-        assert queue.reason_of("failing") is None
+        assert queue.reason_of("failing") is queue.store_trouble("failing") is None
         assert sum("failing text" in request for request in provider.requests) <= (1 if use_cache else 2)
 
 
@@ -318,6 +320,7 @@ async def test_what_nobody_foresaw_in_storing_is_the_trouble_of_one_agent_and_pa
             assert waiting == 1
             assert reason is not None
             assert "ValueError" in reason
+            assert queue.store_trouble("odd") is None
             queue.serve(IndexToEmbed("odd", odd, use_cache=True))
             await until_async(lambda: queue.reason_of("odd") is None)
             assert await queue.wait_for(odd) == (0, None)

@@ -8,15 +8,19 @@ from memd.domain_types import FallbackUse
 from memd.embedding.health_transitions import Healthy, Refusing, Retrying
 from memd.embedding.passage_queue.agent_backlog import Paused, State, WaitingForConfirmation
 from memd.providers.batch.circuit_breaker import FAILURES
-from memd.server.requests.agent_status import embedding, provider_fallback
-from memd_client.messages import BatchStatus, Embedding, FallbackStatus
+from memd.server.requests.agent_status import embedding, provider_fallback, provider_health
+from memd_client.messages import BatchStatus, Embedding, FallbackStatus, Health
 
 
-def agent_in(state: State | None, submitter: object = None) -> RunningAgent:
+def agent_in(
+    state: State | None, submitter: object = None, *, store_trouble: str | None = None
+) -> RunningAgent:
     """An agent whose queue is in a state; None: without a queue."""
     queue = SimpleNamespace(
         state_of=lambda _: state,
-        reason_of=lambda _: None,
+        reason=None,
+        reason_of=lambda _: state.reason if isinstance(state, Retrying | Refusing) else None,
+        store_trouble=lambda _: store_trouble,
         note_of=lambda _: "a note",
         next_try_s=lambda _: 4.5,
         batch_submitter=submitter or SimpleNamespace(batches=None),
@@ -26,8 +30,8 @@ def agent_in(state: State | None, submitter: object = None) -> RunningAgent:
         SimpleNamespace(
             id="main",
             queue=None if state is None else queue,
-            providers=SimpleNamespace(reason="provider = none"),
-            settings=SimpleNamespace(cache=SimpleNamespace(enabled=True)),
+            providers=SimpleNamespace(reason="provider = none" if state is None else None),
+            settings=SimpleNamespace(provider="local", cache=SimpleNamespace(enabled=True)),
         ),
     )
 
@@ -47,8 +51,20 @@ def test_each_state_has_a_name_and_what_is_asked_about_its_figures(
 ) -> None:
     """How much would be embedded stands where somebody is asked to confirm it."""
     assert embedding(agent_in(state)) == Embedding(
-        state=name, reason="a note", next_try_s=4.5, chunks=chunks, tokens=tokens, batch=None
+        state=name,
+        reason=state.reason if isinstance(state, Retrying | Refusing) else "a note",
+        next_try_s=4.5,
+        chunks=chunks,
+        tokens=tokens,
+        batch=None,
     )
+
+
+def test_an_index_that_takes_no_vectors_is_no_fault_of_the_provider() -> None:
+    """It stands with the store."""
+    waits = Retrying(1.0, 6.0, 2, "no room is left")
+    assert provider_health(agent_in(waits)) == Health(ok=False, reason="no room is left")
+    assert provider_health(agent_in(waits, store_trouble="no room is left")) == Health()
 
 
 @pytest.mark.parametrize(
