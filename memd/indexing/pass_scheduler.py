@@ -75,10 +75,20 @@ class PassReport(msgspec.Struct, frozen=True):
     removed: int
     failed: str | None
     late: bool  # another pass is reading a file that it should have read
+    needs_person: bool = False  # as in TransientError, of the failure
 
 
 class PassFailed(TransientError):
-    """The awaited pass failed; it is retried automatically."""
+    """The awaited pass failed; it is retried automatically.
+
+    Args:
+        message: What failed.
+        needs_person: As in TransientError.
+    """
+
+    def __init__(self, message: str, *, needs_person: bool = False) -> None:
+        super().__init__(message)
+        self.needs_person = needs_person
 
 
 class PassScheduler:
@@ -138,7 +148,8 @@ class PassScheduler:
         outcome = self._outcomes.get(await self._pending.wait_for_everything(number), self.last)
         if outcome is None or outcome.failed is not None:
             raise PassFailed(
-                "the index could not be brought up to date" + (f": {outcome.failed}" if outcome else "")
+                "the index could not be brought up to date" + (f": {outcome.failed}" if outcome else ""),
+                needs_person=outcome is not None and outcome.needs_person,
             )
         return outcome
 
@@ -162,6 +173,7 @@ class PassScheduler:
         """
         done = PassResult()
         failed: str | None = None
+        needs_person = False
         trace = TimeTrace(self._clock)
         try:
             with trace:
@@ -183,12 +195,15 @@ class PassScheduler:
             if not isinstance(failure, (TransientError, MemoryError)):
                 log.error("sync.pass_failed", agent=self._agent, exc_info=failure)
             failed = safe_message(failure)
+            needs_person = isinstance(failure, TransientError) and failure.needs_person
             self._pending.put_back(taken)
             self._back_off(failed)
             if isinstance(failure, StoreUnavailable):
                 self.failure = failed
         took_s = round(trace.took_s, 4)
-        report = PassReport(time.time(), took_s, done.changed, done.removed, failed, done.late)
+        report = PassReport(
+            time.time(), took_s, done.changed, done.removed, failed, done.late, needs_person=needs_person
+        )
         self._remember(taken.number, report)
         if done.changed or done.removed or failed is not None:
             self.notable.appendleft(report)

@@ -151,30 +151,35 @@ class Database:
                 database_files.uri(self.file), _READ_WRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
             )
             try:
-                # Closing must not checkpoint the WAL of a newer memd.
-                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-                migrations.require_version(self.file, connection.pragma("user_version"), self._schema)
-                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
-                if not connection.pragma("user_version"):
-                    # Both must precede the first page, which auto_vacuum creates.
-                    connection.pragma("page_size", _PAGE_BYTES.get(self._schema, PAGE))
-                    connection.pragma("auto_vacuum", INCREMENTAL)
-                connection.pragma("journal_mode", "wal")
-                # A crash of the process loses nothing; a power failure may lose the last seconds, which the next scan restores.
-                connection.pragma("synchronous", "normal")
-                connection.pragma("foreign_keys", 1)
-                self._wal.follow(connection)
-                # Overwrites deleted content: otherwise the text of a deleted note stays in free pages. It costs a quarter more when whole files
-                # are deleted, and nothing otherwise.
-                connection.pragma("secure_delete", "on")
-                _require_writable(connection)
-                migrations.remove_partial_copy(self.file)
-                self._bring_up_to_date(connection)
+                with mapped_errors(self.file, connection):
+                    self._prepare_writer(connection)
             except BaseException:
                 self._connections.close(connection)
                 raise
         self._writer, self.read_only, self._uri = connection, None, database_files.uri(self.file)
         self._identity = database_files.identity(self.file)
+
+    def _prepare_writer(self, connection: apsw.Connection) -> None:
+        """Set how a connection writes, and bring the schema up to date."""
+        # Closing must not checkpoint the WAL of a newer memd.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        migrations.require_version(self.file, connection.pragma("user_version"), self._schema)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        if not connection.pragma("user_version"):
+            # Both must precede the first page, which auto_vacuum creates.
+            connection.pragma("page_size", _PAGE_BYTES.get(self._schema, PAGE))
+            connection.pragma("auto_vacuum", INCREMENTAL)
+        connection.pragma("journal_mode", "wal")
+        # A crash of the process loses nothing; a power failure may lose the last seconds, which the next scan restores.
+        connection.pragma("synchronous", "normal")
+        connection.pragma("foreign_keys", 1)
+        self._wal.follow(connection)
+        # Overwrites deleted content: otherwise the text of a deleted note stays in free pages. It costs a quarter more when whole files
+        # are deleted, and nothing otherwise.
+        connection.pragma("secure_delete", "on")
+        _require_writable(connection)
+        migrations.remove_partial_copy(self.file)
+        self._bring_up_to_date(connection)
 
     def _bring_up_to_date(self, connection: apsw.Connection) -> None:
         found, newest = connection.pragma("user_version"), migrations.newest(self._schema)
@@ -300,7 +305,7 @@ class Database:
 
     def _transaction(self, work: Callable[[apsw.Connection], T]) -> T:
         writer = self._writer_now()
-        with mapped_errors(self.file):
+        with mapped_errors(self.file, writer):
             writer.execute("BEGIN IMMEDIATE")
             try:
                 result = work(writer)

@@ -33,7 +33,7 @@ def require_room(writer: apsw.Connection, file: Path, added: int, *, wal_bytes: 
     free, spared = _free_and_spared(file)
     if free >= spared + wal_bytes + (WAL_GROWTH + FILE_GROWTH) * added:
         return
-    with mapped_errors(file):
+    with mapped_errors(file, writer):
         [(_, pages, copied)] = integers(writer, "PRAGMA wal_checkpoint(PASSIVE)")
         [(free_pages,)] = integers(writer, "PRAGMA freelist_count")
     # A WAL that is checkpointed completely is reused from its beginning, and free pages of the file are reused.

@@ -1,6 +1,7 @@
 """The errors of a store; SQLite's own errors are converted into them where they arise."""
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +30,9 @@ class StoreUnavailable(TransientError):
 
 
 class StoreFull(StoreUnavailable):
-    """The disk is full."""
+    """The disk is full, or a quota or a limit on the size of files is reached."""
+
+    needs_person = True
 
 
 class StoreUnsynced(StoreUnavailable):
@@ -75,8 +78,13 @@ class StoreClosed(TransientError):
 
 
 @contextlib.contextmanager
-def mapped_errors(file: Path) -> Iterator[None]:
-    """Convert errors of SQLite, of memory and of decoding to the errors of this module."""
+def mapped_errors(file: Path, connection: apsw.Connection | None = None) -> Iterator[None]:
+    """Convert errors of SQLite, of memory and of decoding to the errors of this module.
+
+    Args:
+        file: The database.
+        connection: The open connection that is used, which knows the system's error; None: it is not asked.
+    """
     try:
         yield
     except UnicodeDecodeError as error:
@@ -85,10 +93,28 @@ def mapped_errors(file: Path) -> Iterator[None]:
     except MemoryError as error:
         raise StoreUnavailable(f"{file}: out of memory") from error
     except apsw.Error as error:
-        found = _meaning(file, error)
+        found = _reached_limit(file, error, connection) or _meaning(file, error)
         if found is None:
             raise
         raise found from error
+
+
+def _reached_limit(file: Path, error: apsw.Error, connection: apsw.Connection | None) -> StoreFull | None:
+    """Return the error to raise if a write reached a limit of the system, for which SQLite has no error of its own."""
+    if connection is None or getattr(error, "extendedresult", None) != apsw.SQLITE_IOERR_WRITE:
+        return None
+    match connection.system_errno:
+        case errno.EFBIG:
+            return StoreFull(
+                f"{file} may not grow: the limit on the size of a file that memd was started with is reached (ulimit -f, LimitFSIZE);"
+                " raise it, and start memd again"
+            )
+        case errno.EDQUOT:
+            return StoreFull(
+                f"no room is left for this user on the disk of {file}: the quota is used up; make some, and memd goes on by itself"
+            )
+        case _:
+            return None
 
 
 def _meaning(file: Path, error: apsw.Error) -> MemdError | None:

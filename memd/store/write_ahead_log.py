@@ -59,7 +59,7 @@ class WriteAheadLog:
             return
         self._checkpoint_at = CHECKPOINT_PAGES
         try:
-            with mapped_errors(self._file):
+            with mapped_errors(self._file, writer):
                 writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
                 if self._pages >= LONG_WAL * CHECKPOINT_PAGES:
                     self._restart(writer)
@@ -89,7 +89,7 @@ class WriteAheadLog:
         Raises:
             StoreUnavailable, StoreDamaged: the WAL is kept.
         """
-        with mapped_errors(self._file):
+        with mapped_errors(self._file, writer):
             return _checkpoint_soon(writer, "TRUNCATE")
 
     def checkpoint(self, writer: apsw.Connection, *, wait: bool) -> None:
@@ -102,7 +102,7 @@ class WriteAheadLog:
         Raises:
             StoreUnavailable, StoreDamaged: the WAL is kept.
         """
-        with mapped_errors(self._file):
+        with mapped_errors(self._file, writer):
             mode = "TRUNCATE" if wait else "PASSIVE"
             [(is_busy, _, _)] = writer.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
         if wait and is_busy:

@@ -52,6 +52,7 @@ def test_a_disk_that_fills_up_stops_writing_alone(small: SmallDisk) -> None:
         with pytest.raises(RequestFailed) as failed:
             client.sync()
         assert (failed.value.code, "no room" in str(failed.value)) == ("unavailable", True)
+        assert failed.value.hint == "memd-ctl doctor"
         found = client.search("lighthouse")
         assert found.results[0].path == "memory/a.md"
         assert found.stale

@@ -735,8 +735,9 @@ async def test_where_a_disk_has_no_room_for_all_at_once_files_are_taken_out_some
     bench.write("memory/one.md", "pears")
     await bench.settle()
     (bench.workspace / "memory/one.md").unlink()
-    with pytest.raises(PassFailed, match="no room"):
+    with pytest.raises(PassFailed, match="no room") as failed:
         await bench.settle()
+    assert failed.value.needs_person
     assert await bench.paths("pears") == {"memory/one.md"}
 
 

@@ -4,12 +4,13 @@ import asyncio
 import errno
 import os
 import re
+import resource
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import apsw
 import pytest
@@ -653,6 +654,44 @@ def test_a_disk_that_did_not_keep_what_was_written_is_told_apart(tmp_path: Path,
     with pytest.raises(StoreUnavailable) as told, mapped_errors(tmp_path / "main.sqlite"):
         raise error
     assert isinstance(told.value, StoreUnsynced) is (code != apsw.SQLITE_IOERR_WRITE)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (
+            errno.EFBIG,
+            r"a may not grow: the limit on the size of a file .* is reached \(ulimit -f, LimitFSIZE\)",
+        ),
+        (errno.EDQUOT, r"the disk of .*a: the quota is used up"),
+    ],
+)
+def test_a_limit_of_the_system_is_told_as_a_full_disk(tmp_path: Path, number: int, said: str) -> None:
+    """SQLite knows it as an I/O error, and the connection knows which."""
+    connection = cast("apsw.Connection", SimpleNamespace(system_errno=number))
+    for code, kind, words in (
+        (apsw.SQLITE_IOERR_WRITE, StoreFull, said),
+        (apsw.SQLITE_IOERR_READ, StoreDamaged, "cannot be read"),
+    ):
+        error = type("Told", (apsw.IOError,), {"extendedresult": code})("disk I/O error")
+        with pytest.raises(kind, match=words), mapped_errors(tmp_path / "a", connection):
+            raise error
+
+
+async def test_a_file_that_may_not_grow_is_told_as_a_full_disk(index: Index) -> None:
+    """Nothing is written, and what was written stays."""
+    await index.replace(found_file("a.md"), b"1", [chunk_of("kept")], {}, frozenset())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (database_files.size(index.file), limits[1]))
+    try:
+        texts = [chunk_of(f"{number} " * 500) for number in range(400)]
+        with pytest.raises(StoreFull, match="may not grow"):
+            await index.replace(found_file("b.md"), b"2", texts, {}, frozenset())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (await index.counts()).files == 1
+    await index.replace(found_file("b.md"), b"2", texts, {}, frozenset())
+    assert (await index.counts()).files == 2
 
 
 def test_a_file_that_cannot_be_opened_where_the_disk_cannot_be_asked_is_told_as_it_is(

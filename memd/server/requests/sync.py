@@ -96,7 +96,7 @@ async def _wait_for_pass(agent: RunningAgent, ticket: int) -> PassReport:
     try:
         return await agent.index_service.wait_for_pass(ticket)
     except PassFailed as failure:
-        raise PassFailed(f"agent {agent.id}: {failure}") from failure
+        raise PassFailed(f"agent {agent.id}: {failure}", needs_person=failure.needs_person) from failure
 
 
 def _with_left_out(report: wire.SyncReport, left_out: Mapping[str, LeftOut]) -> wire.SyncReport:
