@@ -59,7 +59,7 @@ def checked_directory(typed: str, home: Path, state: Path | None = None) -> Dire
         raise UsageError(f"{name} cannot be read: {error.strerror}.") from error
     if state is not None and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(state)):
         raise UsageError(
-            f"{name} belongs to memd's state directory, {visible(shown(state, home))}, in which nothing is indexed.",
+            f"{name} is, or is in, the directory in which memd keeps its state: nothing there is indexed.",
             "Name the directory of your notes, and keep it elsewhere.",
         )
     if not is_workspace and _holds_home(path, home):

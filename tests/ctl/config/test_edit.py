@@ -104,7 +104,7 @@ def test_the_state_directory_is_refused(home: Path, typed: str, mark: str | None
     if mark is not None:
         (state / mark).touch()
         (state / "agents" / mark).touch()
-    with pytest.raises(UsageError, match=r"belongs to memd's state directory, ~/state/memd, in which"):
+    with pytest.raises(UsageError, match="in which memd keeps its state: nothing there is"):
         checked_directory(typed, home, state)
     assert checked_directory("~/state", home, state).path == home / "state"
 
