@@ -176,6 +176,7 @@ _BESIDE = (
     "¤的令牌：§。",
     "mi clave de ¤: §",
     "ключ ¤: §",
+    "the ¤ token we need for the nightly job is §, rotate it",
 )
 
 
@@ -353,6 +354,8 @@ def test_a_key_of_anybody_goes_where_its_sentence_speaks_of_one(text: str, key: 
         "Kp4Qx7Rm2Sn5Tb8Vw3YzLq9W is the id of the request with the token",
         "cache key: Kp4Qx7Rm2Sn5Tb8Vw3Yz",
         "the new key came with commit 85de8e8e1a3946c743f545a29af384f2a1b2c3d4",
+        "the Datadog key that came with the commit is 85de8e8e1a3946c743f545a29af384f2",
+        "the Datadog page with the key is gone. The page is 85de8e8e1a3946c743f545a29af384f2",
     ],
 )
 def test_what_is_beside_a_word_for_a_key_and_none_stays(text: str) -> None:

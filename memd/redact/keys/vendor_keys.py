@@ -116,6 +116,12 @@ _ONE_CASE = re.compile(
     re.ASCII,
 )
 _ANNOUNCES = re.compile(r"[:：]\s{0,2}[\"'`]?\Z|(?:就?是|为|换成|改成)[ ]?\Z|[ ]to[ ]\Z")
+# "the Acme key that we use for maps is ...": for a key with a form that its vendor's keys have.
+_SAYS_IS = re.compile(r"(?:(?<![a-z])(?:is|was)(?:[ ]now)?|=)[ ][\"'`]?\Z|(?:就?是|为)[ ]?[\"'`]?\Z")
+_CHARS_OF_IS = 12  # the most characters of a match, lookarounds included
+_USED_BY = re.compile(
+    r"(?:for|in|by|on|that)[ ](?:the|our|my|a|every)[ ](?:[a-z]{1,20}[ ])?(?:job|run|build|page|session|user|channel)(?![a-z])"
+)
 _ENDS_OF_VARIABLES = ("KEY", "TOKEN", "SECRET", "PAT")
 _TO_USE = re.compile(r"(?:(?<![a-z])(?:use|using|try)|用|换成|改成)[ :：]{0,2}[\"'`]?\Z")
 _OF_SOMETHING_ELSE = re.compile(
@@ -233,18 +239,41 @@ def _kind_of(text: str, at: int, look: _Judged, lowered: str, words: _KeyWords) 
         is_other = key[0] == "tokens" or _OF_SOMETHING_ELSE.search(lowered, key.end(), at) is not None
         if (is_chance and not is_other) or (is_digits and _KEY_OF_API.search(lowered, at - _NAMED, at)):
             return "key"
-        beside = text[max(0, at - _BESIDE_CHARS) : at]
-        if "]" in beside:
-            # The kind in a mark of an earlier find says nothing about its neighbours.
-            beside = _MARK_OR_ITS_END.sub(_blank, beside)
-        ended = _last(_ENDS, beside[: key.start() - at])
         # If a text names it as a vendor's key, it may have a form that the table does not have yet.
-        return _vendor_in(beside[ended.end() if ended else 0 :], look, is_any=is_digits or is_chance)
+        return _vendor_before(text, key, at, look, is_any=is_digits or is_chance)
     if (is_chance and _TO_USE.search(lowered, max(0, at - 10), at)) or (
         key is not None and _is_announced(lowered, key, at, is_chance=is_chance, is_digits=is_digits)
     ):
         return "key"
-    return _kind_behind(text, at + len(said), look)
+    kind = _kind_behind(text, at + len(said), look)
+    if kind is None and key is not None and _says_is(lowered, key, at):
+        kind = _vendor_before(text, key, at, look)
+    return kind
+
+
+def _says_is(lowered: str, key: re.Match[str], at: int) -> bool:
+    """Return whether a sentence says what a key is after what it is used for: "the Acme key for the nightly job is ..."."""
+    begins = key.end()
+    if (
+        at - begins > _BEHIND_CHARS
+        or key[0] == "tokens"
+        or _SAYS_IS.search(lowered, max(begins, at - _CHARS_OF_IS), at) is None
+        or _ENDS.search(lowered, begins, at) is not None
+    ):
+        return False
+    return _OF_SOMETHING_ELSE.search(_USED_BY.sub("", lowered[begins:at])) is None
+
+
+def _vendor_before(
+    text: str, key: re.Match[str], at: int, look: _Judged, *, is_any: bool = False
+) -> str | None:
+    """Return the kind for a vendor that is named before a key, in the clause of the word for a key."""
+    beside = text[max(0, at - _BESIDE_CHARS) : at]
+    if "]" in beside:
+        # The kind in a mark of an earlier find says nothing about its neighbours.
+        beside = _MARK_OR_ITS_END.sub(_blank, beside)
+    ended = _last(_ENDS, beside[: key.start() - at])
+    return _vendor_in(beside[ended.end() if ended else 0 :], look, is_any=is_any)
 
 
 _NAMED = 60  # characters of a name and its separator
