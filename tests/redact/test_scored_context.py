@@ -217,8 +217,16 @@ def test_a_question_without_a_question_mark_is_answered(chat: str, secret: str) 
         ("小李：昨天会议纪要发给我\n我：meeting_notes_v2.docx",),
         ("小李：密码规则是啥\n我：至少8位，包含大小写",),
         ("민수: 버전이 뭐였죠\n나: v2.3.1",),
+        ("小李：wifi 名字是啥\n我：Nest-5G_2F",),
+        ("小李：会员账号是啥\n我：lixiaoming88",),
+        ("小李：门禁几点关来着\n我：2230",),
+        ("小李：验证码接口的错误码是啥\n我：40012",),
+        ("민수: 관리자 계정 뭐였죠\n나: minsu2024x",),
+        ("민수: 출입문 비번 변경일 알려줘\n나: 0612",),
+        ("A: ログインIDなんだっけ\nB: tanaka2024",),
+        ("A: サーバーのホスト名教えて\nB: web-prd-01",),
     ],
 )
 def test_other_questions_of_a_chat_are_none_for_a_secret(chat: str) -> None:
-    """Ports, branches, rules and files."""
+    """Ports, branches, rules, names, accounts and times."""
     assert _REDACTOR.redact(chat).text == chat

@@ -191,6 +191,8 @@ _SPEAKER_FIRST = re.compile(_SPEAKER)
 _BEGINS_ANSWER = re.compile(
     rf"{_SPEAKER}{LEAD_IN}(?:[\w.@-]{{2,40}}[ ]?[/,|，][ ]?)?[\"'`“「*]{{0,3}}\Z", re.IGNORECASE
 )
+_ASKED_BY = re.compile(either(_WORDS.asks), re.IGNORECASE)
+_OF_TIMES = re.compile(either(_WORDS.asked_times))
 _SAYS_WHO = re.compile(SPEAKER_AND_TIME, re.IGNORECASE)
 _TELLS_ANSWER = re.compile(rf"{_SPEAKER}(?:[^.!?\n]|\.(?=\w)){{0,60}}\Z", re.IGNORECASE)
 _NEAR_ADJACENT = 28  # signs from where a word begins to a value that adjoins it, at most
@@ -682,6 +684,8 @@ def _is_answer(text: str, value: SecretCandidate, near: _Surroundings, line: int
         list(near.between(earlier, begin)) if value.grade == "sure" else []
     )
     begins = _BEGINS_ANSWER.fullmatch(before) is not None
+    if _asks_for_other(text[begin : line - 1], begin, cues, near):
+        return False
     if value.grade == "digits":
         return (
             begins
@@ -693,6 +697,25 @@ def _is_answer(text: str, value: SecretCandidate, near: _Surroundings, line: int
         bool(points)
         and (begins or near.told(before[-_CHARS_OF_TELLING:]) == _TOLD)
         and _OF_GRADE[value.grade] + points >= 4
+    )
+
+
+def _asks_for_other(asked: str, begin: int, cues: Sequence[_Cue], near: _Surroundings) -> bool:
+    """Return whether a question in an East Asian language asks for a name, an address or a time and for nothing secret.
+
+    Args:
+        asked: The line of the question.
+        begin: Its offset in the text.
+        cues: The words near the answer, some of them in the question.
+        near: The words of the text.
+    """
+    if _OF_TIMES.search(asked) is not None:
+        return True
+    words = [word for word in _ASKED_BY.finditer(asked) if not word[0].isascii()]
+    return bool(words) and all(
+        near.is_other(asked[: word.start()][-_CHARS_OF_NOUN:])
+        and not any(begin + word.end() <= cue.at < begin + len(asked) for cue in cues)
+        for word in words
     )
 
 

@@ -38,6 +38,7 @@ class ContextWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     users: tuple[str, ...]
     known_users: tuple[str, ...]
     asks: tuple[str, ...]
+    asked_times: tuple[str, ...]
     goes_on: tuple[str, ...]
     other_codes: tuple[str, ...]
     units: tuple[str, ...]
