@@ -107,6 +107,18 @@ _QUOTED = re.compile(
     re.IGNORECASE,
 )
 
+_SHAPE_BEFORE = re.compile("格式|形式|例|比如|形如|样式|フォーマット|형식|예시")
+_SHAPE_BEHIND = re.compile('[」』”"][ ]?(?:开头|開頭|这样|這樣|之类|格式|のよう|などの|처럼|で始|로 시작)')
+
+
+def _quoted(text: str, at: int) -> Span | None:
+    """Return codes in quotes, unless a text says what such codes look like."""
+    match = _QUOTED.match(text, at)
+    if match is None or _SHAPE_BEFORE.search(text, at, match.start("secret")) is not None:
+        return None
+    return None if _SHAPE_BEHIND.match(text, match.end("secret")) else match.span("secret")
+
+
 KEYS_AND_LISTS = (
     Rule("unseal-key", "key", ("unseal", "recovery"), matching(_UNSEAL)),
     Rule(
@@ -131,7 +143,7 @@ KEYS_AND_LISTS = (
         _series,
         needs=Nearby(DIGIT, 0, 120),
     ),
-    Rule("backup-codes-quoted", "code", tuple(word for word in (*SECRET_WORDS.recovery, *SECRET_WORDS.recovery_of_one) if not word.isascii()), matching(_QUOTED), needs=Nearby(re.compile('[「『“"]'), 0, 90)),
+    Rule("backup-codes-quoted", "code", tuple(word for word in (*SECRET_WORDS.recovery, *SECRET_WORDS.recovery_of_one) if not word.isascii()), _quoted, needs=Nearby(re.compile('[「『“"]'), 0, 90)),
     Rule("backup-codes-capital", "code", ("backup", "recovery", "scratch", "emergency", "rescue"), _capital_codes),
 )  # fmt: skip
 """Keys of vaults and disks, and lists of codes."""

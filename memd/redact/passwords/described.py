@@ -142,7 +142,7 @@ _ENDS_NUMBER = tuple(
     f"{count}{blank}{sign}" for count in _COUNTS for blank in ("", " ") for sign in ("位", "桁", "자리")
 )
 _END_OF = re.compile(
-    r"(?P<count>.)[ ]?(?:位(?:数字?)?|桁|자리)[^\n0-9A-Za-z，。；,.:：]{0,4}[ ]?[（(:：，,「]?[ ]?(?P<secret>[0-9]{3,8}[xX]?)(?![0-9A-Za-z年月日位個个])",
+    r"(?P<count>.)[ ]?(?:位(?:数字?)?|桁|자리)(?:(?!补|補|分机|分機)[^\n0-9A-Za-z，。；,.:：（(]){0,4}[ ]?[（(:：，,「]?[ ]?(?P<secret>(?!(?P<one>[0-9])(?P=one)+(?![0-9]))[0-9]{3,8}[xX]?)(?![0-9A-Za-z年月日位個个])",
 )
 _NUMBER_BEFORE = re.compile(
     rf"(?:{_LABEL_EAST})[^\n。；;!?！？0-9]{{0,24}}?(?:{either(_WORDS.numbers_east)})[^\n0-9A-Za-z，。；、,.:：]{{0,10}}\Z"

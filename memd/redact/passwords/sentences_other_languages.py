@@ -127,7 +127,7 @@ _IN_TWO_SCRIPTS = re.compile(
     r"(?=[^\n]{0,22}[A-Za-z]{2})(?=[^\n]{0,22}[0-9]{2})(?=[^\n]{0,22}[一-鿿]{2})[一-鿿A-Za-z0-9_@#!.-]{6,24}"
 )
 _OF_KINDS_OF_KEYS = re.compile(
-    "密码|口令|密钥|令牌|公钥|私钥|证书|签名|加密|环境|版|算法|提供|生成|申请|账号|帐号|后台|页面|请|输入|填|的|RSA|AES|SM[234]|HMAC|SHA"
+    "密码|口令|密钥|令牌|公钥|私钥|证书|签名|加密|环境|版|算法|提供|生成|申请|账号|帐号|后台|页面|请|输入|填|的|云|平台|KMS|RSA|AES|SM[234]|HMAC|SHA"
 )
 # "账号密码：admin / hunter2": the second value is the password.
 _OF_BOTH = ("账号", "帐号", "账户", "賬號", "帳號", "号/", "号和", "户名", "户名/", "名/", "号、")
@@ -173,10 +173,14 @@ def _elsewhere(text: str, end: int, after: int) -> Span | None:
     return match.span("secret")
 
 
+# Two names or abbreviations are what is used together: "SMS+Email".
+_ONE_IS_NAME = re.compile("[a-z]+[^A-Za-z][A-Z][a-z]+|[A-Z][a-z]+[^A-Za-z][a-z]+")
+
+
 def _is_joined(text: str, at: int) -> bool:
     """Return whether two words that are joined by a sign stand at a place, one of them a name and none a word for what is joined."""
     match = _JOINED_AT_END.match(text, at)
-    if match is None or match[0].islower():
+    if match is None or not _ONE_IS_NAME.fullmatch(match[0]):
         return False
     words = {match["first"].lower(), match["second"].lower()}
     return words.isdisjoint(secret_values.HARMLESS_WORDS) and words.isdisjoint(SECRET_WORDS.context.others)

@@ -120,9 +120,9 @@ def _listed(text: str, at: int) -> Span | None:
         # Many passwords begin as their user does: dbro / Dbro.2209vv.
         is_like_user = said.lower().startswith(user[:4]) and randomness.count_digits(said) > 3
         is_one = (is_like_user and secret_values.is_strong(said)) or (
-            found is not None and found.grade in {"sure", "mixed"} and found.said == said
+            found is not None and found.grade == "sure" and found.said == said
         )
-    return match.span("secret") if is_one and "/" not in said else None
+    return match.span("secret") if is_one and "/" not in said and "localhost" not in said else None
 
 
 RULES = (
