@@ -18,6 +18,7 @@ ChunkId = NewType("ChunkId", int)
 TextHash = NewType("TextHash", bytes)  # 32 bytes: sha256 of the embedded text of a chunk, in UTF-8
 
 NOT_UTF8 = "notes.not_utf8"  # the counter of a note in which bytes had no meaning, and were replaced
+LONG_FRONT_MATTER = "notes.long_front_matter"  # the counter of a note with properties that are not read
 
 _INT64_MAX = (1 << 63) - 1
 

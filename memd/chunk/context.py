@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import PurePosixPath
 
 from memd.chunk.line_index import LineIndex, heading_of
-from memd.chunk.note_properties import named_time
+from memd.chunk.note_properties import front_lines, named_time
 from memd.domain_types import Document
 from memd.text.tokens import is_mostly_cjk
 from memd_client.context.truncate import head
@@ -16,7 +16,7 @@ Heading = tuple[int, str]  # level, words
 _WORD = re.compile(r"\w+")
 _FRONT_TITLE = "title:"
 _QUOTES = frozenset("\"'")
-_HEAD_LINES = 200  # longest front matter, and longest distance of a title from it
+_HEAD_LINES = 200  # longest distance of a title from the front matter
 _HEADING_CHARS = 100  # more of a heading adds nothing
 _CONTEXT_CHARS = 240
 _LANGUAGE_LINES, _LANGUAGE_CHARS = 100, 2000  # how much of a note is used to detect its language
@@ -31,16 +31,8 @@ def title_of(document: Document) -> tuple[str, int]:
 
     The title is the first heading of level 1, else the title in the front matter, else the file's name.
     """
-    front = 0
-    named = ""
-    if document.lines and document.lines[0].rstrip() == "---":
-        for number, text in enumerate(document.lines[1:_HEAD_LINES], 2):
-            if text.rstrip() in {"---", "..."}:
-                front = number
-                break
-            named = named or _front_title(text)
-        if not front:
-            named = ""
+    front = front_lines(document.lines)
+    named = next(filter(None, map(_front_title, document.lines[1 : max(1, front - 1)])), "")
     for text in document.lines[front : front + _HEAD_LINES]:
         if not text.strip():
             continue

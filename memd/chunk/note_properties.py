@@ -7,6 +7,7 @@ start of a word, with at least one character that is not a digit, outside of cod
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import Any
@@ -19,15 +20,21 @@ from memd.text.time_phrases import dated
 from memd.text.time_spans import TimeSpan
 from memd.text.tokens import folded
 
-_MOST_LINES = 200  # lines of front matter
-_MOST_CHARS = 20_000  # characters of front matter
-_MOST_LABELS = 500  # per note
+_MOST_LINES = 2_000  # lines of front matter
+_MOST_CHARS = 200_000  # characters of front matter
+# Of one property in front matter that is longer: a picture or a summary, beside which the others still count.
+_MOST_PROPERTY_CHARS = 20_000
+_MOST_LINK_CHARS = 1_000  # words that YAML reads where a link without quotes stands
+_MOST_LABELS = 2_000  # per note
 _MOST_VALUE_CHARS = 200
 # A property with the lines that belong to it.
 _PROPERTY = re.compile(
     r"^(?P<key>\w[\w .-]*):(?:[ \t]+(?P<value>\S.*)|[ \t]*)(?P<more>(?:\n(?!\w[\w .-]*:(?:\s|$)).*)*)$",
     re.MULTILINE,
 )
+_ENDS = frozenset({"---", "..."})
+# What may stand at the beginning of a line of front matter.
+_BELONGS = re.compile(r"\w[\w .-]*:(?:\s|$)|[\s#-]|$")
 _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
 _LINK = re.compile(r"\[\[([^\[\]|#^\n]{1,200})[^\[\]\n]{0,400}\]\]")
 _CODE = re.compile(r"`[^`]*`")
@@ -53,18 +60,59 @@ class FrontMatter(msgspec.Struct, frozen=True):
     """The properties between the two lines of dashes at the beginning of a note."""
 
     lines: int  # number of lines, including the two of dashes; 0: there is no front matter
-    values: Mapping[str, Any] = {}  # strings, and lists and mappings of them; empty if they are too long
+    values: Mapping[str, Any] = {}  # strings, and lists and mappings of them
+    is_cut: bool = False  # it has properties that are not read, since it is too long
 
 
 def front_matter(document: Document) -> FrontMatter:
-    """Return the front matter of a note; of a broken one, the properties that can be read one by one."""
+    """Return the front matter of a note; of a broken one, the properties that can be read one by one.
+
+    What has more than `_MOST_LINES` lines is text. Of what has more than `_MOST_PROPERTY_CHARS` characters, properties that alone are
+    longer are left out, and the first others are read, `_MOST_CHARS` characters of them.
+    """
     lines = document.lines
+    number = front_lines(lines)
+    if not number:
+        return FrontMatter(0, is_cut=_has_more_lines(lines))
+    text, is_cut = _short_properties("\n".join(lines[1 : number - 1]))
+    return FrontMatter(number, _values(text), is_cut)
+
+
+def front_lines(lines: Sequence[str]) -> int:
+    """Return how many lines of a note are front matter, including the two of dashes; 0: none."""
     if not lines or lines[0].rstrip() != "---":
-        return FrontMatter(0)
-    for number, text in enumerate(lines[1:_MOST_LINES], 2):
-        if text.rstrip() in {"---", "..."}:
-            return FrontMatter(number, _parsed("\n".join(lines[1 : number - 1])))
-    return FrontMatter(0)
+        return 0
+    return next((number for number, text in enumerate(lines[1:_MOST_LINES], 2) if text.rstrip() in _ENDS), 0)
+
+
+def _has_more_lines(lines: Sequence[str]) -> bool:
+    """Return whether a note begins with front matter that has too many lines: all that is looked at belongs to it, and it ends."""
+    return (
+        len(lines) > _MOST_LINES
+        and lines[0].rstrip() == "---"
+        and all(map(_BELONGS.match, lines[1:_MOST_LINES]))
+        and any(text.rstrip() in _ENDS for text in islice(lines, _MOST_LINES, None))
+    )
+
+
+def _short_properties(text: str) -> tuple[str, bool]:
+    """Return the part of a long front matter that is read, and whether short properties are left out."""
+    if len(text) <= _MOST_PROPERTY_CHARS:
+        return text, False
+    kept: list[str] = []
+    room = _MOST_CHARS
+    for one in _PROPERTY.finditer(text):
+        if one.end() - one.start() <= _MOST_PROPERTY_CHARS:
+            room -= one.end() - one.start() + 1
+            if room < -1:
+                return "\n".join(kept), True
+            kept.append(one[0])
+    return "\n".join(kept), False
+
+
+@lru_cache(maxsize=1)  # the labels and the dates of a note are read one after the other
+def _values(text: str) -> Mapping[str, Any]:
+    return _parsed(text)
 
 
 def _parsed(text: str) -> Mapping[str, Any]:
@@ -72,8 +120,6 @@ def _parsed(text: str) -> Mapping[str, Any]:
 
     # This loader returns every value as the string in the file, not as a date, number or object.
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    if len(text) > _MOST_CHARS:
-        return {}
     try:
         values = yaml.load(text, Loader=loader)  # noqa: S506 - see above
     except (yaml.YAMLError, RecursionError, ValueError):
@@ -100,7 +146,8 @@ def labels_of(document: Document) -> tuple[Label, ...]:
 
 def _of_properties(front: FrontMatter) -> Iterator[tuple[LabelKind, str, str]]:
     """Yield kind, name as written, and value (properties only) of each label in the front matter."""
-    for key, value in front.values.items():
+    # A long list takes no room from what has one value.
+    for key, value in sorted(front.values.items(), key=lambda one: isinstance(one[1], list)):
         for text in _texts(value):
             yield LabelKind.PROPERTY, key, folded(text).strip()[:_MOST_VALUE_CHARS]
             if folded(key) in {"tags", "tag"}:
@@ -129,15 +176,20 @@ def _of_text(lines: Sequence[str], front: int) -> Iterator[tuple[LabelKind, str,
 
 
 def _texts(value: object) -> Iterable[str]:
-    """Return a property's value or, of a list, its values."""
+    """Return a property's value or, of a list, its values, each once."""
     values = value if isinstance(value, list) and _unquoted_link(value) is None else [value]
-    return [one for given in values if isinstance(one := _unquoted_link(given) or given, str) and one.strip()]
+    # In a list of aliases, a long text may be there very often.
+    return dict.fromkeys(
+        one for given in values if isinstance(one := _unquoted_link(given) or given, str) and one.strip()
+    )
 
 
 def _unquoted_link(value: object) -> str | None:
     """Return the link that YAML reads as a list in a list, as it is written: [[name]]; None: it is none."""
     match value:
         case [[*words]] if words and all(isinstance(one, str) for one in words):
+            if sum(len(str(one)) for one in words) > _MOST_LINK_CHARS:
+                return None
             return f"[[{', '.join(map(str, words))}]]"
         case _:
             return None

@@ -7,8 +7,8 @@ import msgspec
 import structlog
 
 from memd.chunk import markdown
-from memd.chunk.note_properties import labels_of
-from memd.domain_types import Chunk, FoundFile, TextHash
+from memd.chunk.note_properties import front_matter, labels_of
+from memd.domain_types import LONG_FRONT_MATTER, Chunk, FoundFile, TextHash
 from memd.errors import MemdError
 from memd.indexing.rules import IndexingRules
 from memd.runtime.profiling import timed_part
@@ -61,7 +61,10 @@ def _cut(found: FoundFile, reading: NoteReading, rules: IndexingRules) -> FileCh
             rules.chunking.max_chars,
         )
         labels = labels_of(reading.document)
-    return FileChange(_as_read(found, reading), reading.sha256, chunks, reading.tally, labels)
+        tally = dict(reading.tally)
+        if front_matter(reading.document).is_cut:
+            tally[LONG_FRONT_MATTER] = 1
+    return FileChange(_as_read(found, reading), reading.sha256, chunks, tally, labels)
 
 
 def _as_read(found: FoundFile, reading: NoteReading) -> FoundFile:

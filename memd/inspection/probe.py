@@ -127,6 +127,8 @@ class Store(Fact, frozen=True):
     rebuild: str | None = None  # why the configuration requires a rebuild
     not_utf8: tuple[str, ...] = ()  # a few of the notes with bytes that have no meaning
     not_utf8_count: int = 0
+    long_front_matter: tuple[str, ...] = ()  # a few of the notes with properties that are not read
+    long_front_matter_count: int = 0
     damaged: tuple[str, ...] = ()  # names of damaged files that were set aside
     copies: tuple[KeptBackup, ...] = ()  # newest schema first
 

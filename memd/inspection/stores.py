@@ -65,6 +65,8 @@ def look_at_store(state: Path, agent: str, settings: AgentSettings | None, timeo
             "rebuild": rebuild,
             "not_utf8": seen.not_utf8[:_NAMED],
             "not_utf8_count": len(seen.not_utf8),
+            "long_front_matter": seen.long_front_matter[:_NAMED],
+            "long_front_matter_count": len(seen.long_front_matter),
         }
 
     return Store(

@@ -9,7 +9,7 @@ from typing import TypeVar
 import apsw
 import msgspec
 
-from memd.domain_types import NOT_UTF8
+from memd.domain_types import LONG_FRONT_MATTER, NOT_UTF8
 from memd.errors import MemdError
 from memd.store import (
     database_files,
@@ -53,6 +53,7 @@ class IndexCondition(DatabaseCondition, frozen=True, kw_only=True):
     chunks: int = 0
     fingerprint: meta.Fingerprint | None = None
     not_utf8: tuple[str, ...] = ()  # notes in which bytes had no meaning
+    long_front_matter: tuple[str, ...] = ()  # notes with properties that are not read
 
 
 class CacheCondition(DatabaseCondition, frozen=True, kw_only=True):
@@ -96,6 +97,7 @@ def _condition_of_index(connection: apsw.Connection) -> IndexCondition:
         chunks=connection.execute("SELECT count(*) FROM chunks").get,
         fingerprint=meta.get_fingerprint(connection),
         not_utf8=sessions.counted_in(connection, NOT_UTF8) if schema == known else (),
+        long_front_matter=sessions.counted_in(connection, LONG_FRONT_MATTER) if schema == known else (),
     )
 
 

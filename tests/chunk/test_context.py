@@ -66,7 +66,8 @@ def test_a_title_is_short_and_stands_near_the_beginning() -> None:
     assert title_of(note(f"# {'x' * (most + 1)}")) == ("x" * most, 0)
     for blank, title in ((lines - 1, "Head"), (lines, "topic")):
         assert title_of(note(*[""] * blank, "# Head")) == (title, 0)
-    for inside, front in ((lines - 2, lines), (lines - 1, 0)):
+    front_lines = shipped("memd.chunk.note_properties._MOST_LINES")
+    for inside, front in ((front_lines - 2, front_lines), (front_lines - 1, 0)):
         assert title_of(note("---", *["x: y"] * inside, "---"))[1] == front
 
 

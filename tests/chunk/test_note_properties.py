@@ -1,3 +1,4 @@
+import time
 from datetime import datetime
 
 import pytest
@@ -158,15 +159,88 @@ def test_a_note_has_so_many_labels() -> None:
 
 
 def test_front_matter_has_so_many_lines_and_characters() -> None:
-    """What is longer is text."""
-    lines, chars = (
-        shipped("memd.chunk.note_properties._MOST_LINES"),
-        shipped("memd.chunk.note_properties._MOST_CHARS"),
+    """What has more lines is text; of what has more characters, the first properties count. Both are told."""
+    lines = shipped("memd.chunk.note_properties._MOST_LINES")
+    whole = front_matter(note("---\n" + "a: b\n" * (lines - 2) + "---\nwords"))
+    assert (whole.lines, whole.values, whole.is_cut) == (lines, {"a": "b"}, False)
+    longer = front_matter(note("---\n" + "a: b\n" * (lines - 1) + "---\nwords"))
+    assert (longer.lines, longer.values, longer.is_cut) == (0, {}, True)
+
+    chars = shipped("memd.chunk.note_properties._MOST_CHARS")
+    first = "\n".join(f"k{n}: {'v' * 9_994}" for n in range(chars // 10_000 - 1))
+    for length, is_cut in ((chars - len(first) - 5, False), (chars - len(first) - 4, True)):
+        read = front_matter(note(f"---\n{first}\nz: {'v' * (length + 1)}\n---"))
+        assert (read.is_cut, "z" in read.values, "k0" in read.values) == (is_cut, not is_cut, True)
+
+
+def test_a_long_property_takes_no_other_with_it() -> None:
+    """A picture or a summary in front matter; what is short beside it still says of when the note is, and what holds."""
+    most = shipped("memd.chunk.note_properties._MOST_PROPERTY_CHARS")
+    text = f"---\ncover: {'A' * most}\nstatus: superseded\ntags: [a]\ndate: 2025-05-05\n---\nwords"
+    assert front_matter(note(text)).values == {"status": "superseded", "tags": ["a"], "date": "2025-05-05"}
+    assert not front_matter(note(text)).is_cut
+    assert found(text, LabelKind.TAG) == ["a"]
+    assert set(when(text)) == {"2025-05-05"}
+    exact = f"---\ncover: {'A' * (most - 7)}\nstatus: superseded\n---"
+    assert front_matter(note(exact)).values.keys() == {"cover", "status"}
+
+
+def test_many_lines_of_front_matter_count() -> None:
+    """Its tags, its date and its title, also where it is no YAML; and it is no place for headings."""
+    more = "\n".join(f"key{n}: value {n}" for n in range(1_500))
+    for broken in ("", "by: @ann: new\n"):
+        text = f"---\n{more}\n{broken}title: Heron\n# no heading\ntags: [a, b]\ndate: 2025-05-05\n---\nwords"
+        assert found(text, LabelKind.TAG) == ["a", "b"]
+        chunks = chunk(note(text), 400, 0)
+        assert {one.context.split(" (")[0] for one in chunks} == {"Heron"}
+        assert {days(one.when) for one in chunks} == {"2025-05-05"}
+
+
+def test_a_long_list_takes_no_room_from_what_holds() -> None:
+    """What a note says in one word is kept, though a list above has as many values as a note may have labels."""
+    most = int(shipped("memd.chunk.note_properties._MOST_LABELS"))
+    text = f"---\nlist: [{', '.join(f'v{n}' for n in range(most))}]\nstatus: superseded\n---"
+    assert Label(LabelKind.PROPERTY, "status", "superseded") in labels_of(note(text))
+
+
+@pytest.mark.parametrize("line", ["words that are no property", "> quoted", "key without a value"])
+def test_a_line_of_dashes_begins_no_front_matter_that_is_too_long(line: str) -> None:
+    """A line above a text, which has another one far below."""
+    lines = int(shipped("memd.chunk.note_properties._MOST_LINES"))
+    text = "---\n" + f"a: b\n{line}\n" * lines + "---"
+    assert not front_matter(note(text)).is_cut
+    assert not front_matter(note("---\n" + "a: b\n" * lines)).is_cut
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a " + "x" * 19_000 + "\n" + "\n".join(f"b{n}: [{'*a,' * 6_000}]" for n in range(9)),
+        "a: &a " + "x" * 19_000 + "\n" + "\n".join(f"b{n}: [[{'*a,' * 6_000}]]" for n in range(9)),
+        "tags: &a [" + "x " * 9_000 + "]\n" + "\n".join(f"b{n}: [{'*a,' * 6_000}]" for n in range(9)),
+        "\n".join(f"a{n}: {'[' * 19_000}" for n in range(10)),
+        "\n".join(f"a{n}: {'? ' * 9_000}" for n in range(10)),
+        "\n".join(f"a{n}: b: {'[[x' * 30}" for n in range(1_900)),
+        "a: " + " " * 190_000,
+        "a" * 199_000,
+        "\n" * 1_900,
+    ],
+    ids=lambda text: text[:12] + text[-12:],
+)
+def test_long_front_matter_takes_a_moment(text: str) -> None:
+    """Aliases that repeat a long text, brackets without end, lines that are no YAML."""
+    began = time.process_time()
+    assert len(labels_of(note(f"---\n{text}\n---\n"))) <= int(
+        shipped("memd.chunk.note_properties._MOST_LABELS")
     )
-    assert front_matter(note("---\n" + "a: b\n" * (lines - 2) + "---")).lines == lines
-    assert front_matter(note("---\n" + "a: b\n" * (lines - 1) + "---")).lines == 0
-    assert front_matter(note("---\na: " + "b" * (chars - 3) + "\n---")).values
-    assert not front_matter(note("---\na: " + "b" * (chars - 2) + "\n---")).values
+    assert time.process_time() - began < 3
+
+
+def test_a_link_without_quotes_is_short() -> None:
+    """What YAML reads as a list in a list may repeat a long text."""
+    most = int(shipped("memd.chunk.note_properties._MOST_LINK_CHARS"))
+    for length, count in ((most, 1), (most + 1, 0)):
+        assert len(labels_of(note(f"---\nup: [[{'x' * length}]]\n---\n"))) == count
 
 
 @table(

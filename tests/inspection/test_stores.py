@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memd.config.settings import AgentSettings, Chunking
-from memd.domain_types import NOT_UTF8
+from memd.domain_types import LONG_FRONT_MATTER, NOT_UTF8
 from memd.inspection.probe import Store
 from memd.inspection.stores import look_at_cache, look_at_store, look_at_stores
 from memd.rebuild.fingerprint import wanted_fingerprint
@@ -68,11 +68,12 @@ async def test_notes_that_are_not_utf8_are_named(tmp_path: Path) -> None:
     await index.adopt(wanted_fingerprint(_SETTINGS, None))
     changes = [
         FileChange(found_file(f"memory/{name}.md"), b"h", [chunk_of(name)], {NOT_UTF8: 1}) for name in "dbca"
-    ]
+    ] + [FileChange(found_file("memory/e.md"), b"h", [chunk_of("e")], {LONG_FRONT_MATTER: 1})]
     await index.replace_all(changes, {}, frozenset())
     await index.close()
     store = look_at_store(state, "main", _SETTINGS, 60.0)
     assert (store.not_utf8, store.not_utf8_count) == (("memory/a.md", "memory/b.md", "memory/c.md"), 4)
+    assert (store.long_front_matter, store.long_front_matter_count) == (("memory/e.md",), 1)
     assert len(store.not_utf8) == shipped("memd.inspection.stores._NAMED")
 
 

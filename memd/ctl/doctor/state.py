@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -233,6 +234,7 @@ def check_store(store: Store, context: DoctorContext, *, is_ours: bool, knows_co
     return [
         *findings,
         *_not_utf8(store, name_of(store.agent, "encoding")),
+        *_long_front_matter(store, name_of(store.agent, "properties")),
         *_copies(store, name_of(store.agent, "copy"), context),
         *_damaged(store, name_of(store.agent, "damaged"), context),
     ]
@@ -255,8 +257,7 @@ def _index(store: Store, name: str, context: DoctorContext, *, is_ours: bool, kn
 def _not_utf8(store: Store, name: str) -> list[Finding]:
     if not store.not_utf8:
         return []
-    more = store.not_utf8_count - len(store.not_utf8)
-    names = ", ".join(map(visible, store.not_utf8)) + (f" and {more} more" if more else "")
+    names = _named(store.not_utf8, store.not_utf8_count)
     return [
         failed(
             name,
@@ -265,6 +266,26 @@ def _not_utf8(store: Store, name: str) -> list[Finding]:
             f"iconv -f WINDOWS-1252 -t UTF-8 {quoted(store.not_utf8[0])} > new.md",
         )
     ]
+
+
+def _long_front_matter(store: Store, name: str) -> list[Finding]:
+    count = store.long_front_matter_count
+    if not count:
+        return []
+    names = _named(store.long_front_matter, count)
+    return [
+        failed(
+            name,
+            f"front matter that is too long: {counted(count, 'file')} ({names}); it is searched as text, and not all of its properties count",
+            "Shorten it to 2,000 lines and 200,000 characters, or put what is long below it.",
+        )
+    ]
+
+
+def _named(paths: Sequence[str], count: int) -> str:
+    """Return the first of some paths, and how many more there are."""
+    more = count - len(paths)
+    return ", ".join(map(visible, paths)) + (f" and {more} more" if more else "")
 
 
 def _fit(store: Store, name: str) -> Finding:

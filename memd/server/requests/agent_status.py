@@ -9,7 +9,7 @@ import msgspec
 from memd.agent.agents import RunningAgent
 from memd.backends.backend import BackendStandIn
 from memd.config.settings import AgentSettings
-from memd.domain_types import NOT_UTF8
+from memd.domain_types import LONG_FRONT_MATTER, NOT_UTF8
 from memd.embedding.health_transitions import Healthy, Refusing, Retrying
 from memd.embedding.passage_queue.agent_backlog import Paused, State, WaitingForConfirmation
 from memd.embedding.passage_queue.batch_submitter import BatchSubmitter
@@ -120,6 +120,8 @@ def _skipped(agent: RunningAgent, contents: "_IndexContents") -> dict[str, int]:
         skipped["text cannot be embedded"] = contents.counts.refused
     if not_utf8 := contents.tallies.get(NOT_UTF8):
         skipped["text that is not UTF-8"] = not_utf8
+    if long_front_matter := contents.tallies.get(LONG_FRONT_MATTER):
+        skipped["front matter that is too long"] = long_front_matter
     return skipped | {
         _TRANSCRIPTS_NOT_READ.get(why, why): n for why, n in _below("sessions.", contents.tallies).items()
     }

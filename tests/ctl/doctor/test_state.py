@@ -9,6 +9,7 @@ import pytest
 from memd.ctl.doctor import state
 from memd.ctl.doctor.state import StateDirectory
 from memd.inspection.probe import Cache, Disk, KeptBackup, Store
+from tests.bounds import shipped
 from tests.ctl.doctor.context import CONTEXT, STATE, by_name, sound
 from tests.otheruser import as_other_user, shared_directory
 
@@ -130,6 +131,7 @@ _CACHE = Cache(file="/s/embeddings.sqlite", bytes=4096, schema=1, known_schema=1
         ({"damaged": ("main.sqlite.damaged-1",)}, {"damaged"}, "sound"),
         ({"rebuild": "chunking changed"}, set(), "sound"),
         ({"not_utf8": ("memory/a b.md",), "not_utf8_count": 1}, {"encoding"}, "sound"),
+        ({"long_front_matter": ("memory/a b.md",), "long_front_matter_count": 1}, {"properties"}, "sound"),
     ],
 )
 def test_what_is_wrong_with_an_index_is_told(changed: dict[str, Any], bad: set[str], says: str) -> None:
@@ -150,6 +152,17 @@ def test_notes_that_are_not_utf8_are_named(count: int, more: str) -> None:
     one = by_name(state.check_store(store, CONTEXT, is_ours=True, knows_config=True))["agents.main.encoding"]
     assert f"not UTF-8: {count} files (memory/a b.md, memory/c\\x1b.md{more});" in one.detail
     assert "iconv -f WINDOWS-1252 -t UTF-8 'memory/a b.md' > new.md" in one.fix
+
+
+def test_notes_whose_front_matter_is_too_long_are_named() -> None:
+    """With what is possible."""
+    store = msgspec.structs.replace(_STORE, long_front_matter=("memory/c\x1b.md",), long_front_matter_count=2)
+    one = by_name(state.check_store(store, CONTEXT, is_ours=True, knows_config=True))[
+        "agents.main.properties"
+    ]
+    assert "too long: 2 files (memory/c\\x1b.md and 1 more);" in one.detail
+    assert f"{shipped('memd.chunk.note_properties._MOST_LINES'):,} lines" in one.fix
+    assert f"{shipped('memd.chunk.note_properties._MOST_CHARS'):,} characters" in one.fix
 
 
 def test_an_index_of_another_user_is_not_checked() -> None:
