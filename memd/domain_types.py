@@ -152,7 +152,7 @@ class SearchFilter(msgspec.Struct, frozen=True):
     until_ns: int | None = None
     tags: tuple[str, ...] = ()  # folded; "work" matches "work/mail", too
     properties: tuple[tuple[str, str], ...] = ()  # key and value, folded
-    # Globs, see memory_paths.exclude_of; a path must match one of them, and none that begins with "!".
+    # Globs, see memory_paths.exclude_of and labels.paths_matching; a path must match one of them, and none that begins with "!".
     paths: tuple[str, ...] = ()
 
     @property

@@ -29,7 +29,7 @@ export interface SearchRequest {
   until?: string | null;
   /** `time`: of what has the least score, the newest first; if nothing has it, the newest of all */
   sort?: "relevance" | "time";
-  /** what takes part. `tag:work`: notes with this tag, or one below it such as `work/mail`; `property:status=done`: notes whose front matter says so, in a list, too; of these each must hold, and the letter case does not count. `path:memory/**`: files that one of such globs matches; `path:!old/`: none of these. Globs are as in the setting `exclude` */
+  /** what takes part. `tag:work`: notes with this tag, or one below it such as `work/mail`; `property:status=done`: notes whose front matter says so, in a list, too; of these each must hold, and the letter case does not count. `path:memory/**`: files that one of such globs matches; `path:!old/`: none of these. Globs are as in the setting `exclude`, but where a file that may be seen has a name with the brackets as they are written, they stand for themselves: `path:memory/proj [x]/` */
   only?: string[];
 }
 

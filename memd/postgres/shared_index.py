@@ -422,7 +422,10 @@ def matching(
     values: dict[str, Any] = {f"{names}tenant": tenant, f"{names}kinds": [int(kind) for kind in kinds]}
     conditions = [f"c.tenant = %({names}tenant)s", f"c.kind = ANY(%({names}kinds)s)"]
     if wanted.paths:
-        rows = snapshot.execute("SELECT id, path FROM memd.files WHERE tenant = %s", (tenant,)).fetchall()
+        rows = snapshot.execute(
+            "SELECT id, path FROM memd.files WHERE tenant = %s AND kind = ANY(%s)",
+            (tenant, [int(kind) for kind in kinds]),
+        ).fetchall()
         values[f"{names}files"] = paths_matching(rows, wanted.paths)
         conditions.append(f"c.file_id = ANY(%({names}files)s)")
     has = (

@@ -179,7 +179,9 @@ def file_conditions(
     values: list[Any] = []
     if wanted.paths:
         conditions.append("files.id IN (SELECT value FROM json_each(?))")
-        files: list[tuple[int, str]] = connection.execute("SELECT id, path FROM files").fetchall()  # type: ignore[assignment]  # of these types
+        files: list[tuple[int, str]] = connection.execute(  # type: ignore[assignment]  # of these types
+            f"SELECT id, path FROM files WHERE kind IN ({_listed(kinds)})"
+        ).fetchall()
         values.append(f"[{','.join(map(str, paths_matching(files, wanted.paths)))}]")
     for tag in wanted.tags:
         # A tag below a/b begins with a/b/ and sorts before a/b0, as "0" is the next character after "/".
@@ -197,19 +199,31 @@ def file_conditions(
     return conditions, values
 
 
-def paths_matching(files: Iterable[tuple[int, str]], globs: Sequence[str]) -> list[int]:
+def paths_matching(files: Collection[tuple[int, str]], globs: Sequence[str]) -> list[int]:
     """Return the ids of the files whose path matches any glob, and no glob that begins with "!".
 
+    People and models pass names as they are written, such as `proj [x]/`: where a file matches a glob whose brackets stand for
+    themselves, they do.
+
     Args:
-        files: (id, path) of each file.
+        files: (id, path) of each file that may be seen.
         globs: See SearchFilter.paths.
     """
-    wanted = [glob for glob in globs if not glob.startswith("!")]
+    wanted = [_as_named(glob, files) for glob in globs if not glob.startswith("!")]
     among, without = (
         exclude_of(wanted or ["**"]),
-        exclude_of(glob[1:] for glob in globs if glob.startswith("!")),
+        exclude_of(_as_named(glob[1:], files) for glob in globs if glob.startswith("!")),
     )
     return [file_id for file_id, path in files if among.matches(path) and not without.matches(path)]
+
+
+def _as_named(glob: str, files: Iterable[tuple[int, str]]) -> str:
+    """Return a glob with brackets that stand for themselves, if a file matches that; else the glob."""
+    if "[" not in glob:
+        return glob
+    literal = glob.replace("[", "[[]")
+    named = exclude_of([literal])
+    return literal if any(named.matches(path) for _, path in files) else glob
 
 
 def _listed(kinds: Collection[Kind]) -> str:

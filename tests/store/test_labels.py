@@ -126,6 +126,28 @@ async def test_a_path_is_matched_as_exclude_matches_it(
     assert await let_through(index, SearchFilter(paths=globs)) == expected
 
 
+@pytest.mark.parametrize(
+    ("globs", "expected"),
+    [
+        (("memory/proj [x]/",), ["memory/proj [x]/a.md", "memory/proj [x]/b.md"]),
+        (("memory/proj [x]/*a.md",), ["memory/proj [x]/a.md"]),
+        (("memory/proj [x]/a.md", "proj x/"), ["memory/proj [x]/a.md", "memory/proj x/a.md"]),
+        (("memory/**", "!proj [x]/"), ["memory/proj x/a.md", "memory/proj y/a.md"]),
+        (("memory/proj [xy]/",), ["memory/proj x/a.md", "memory/proj y/a.md"]),
+        (("memory/proj [!x]/",), ["memory/proj y/a.md"]),
+    ],
+)
+async def test_brackets_stand_for_themselves_where_a_file_has_them(
+    index: Index, globs: tuple[str, ...], expected: list[str]
+) -> None:
+    """A path may be given as it is; what is not there as it is written is a glob, and what is hidden is not there."""
+    for path in ("memory/proj [x]/a.md", "memory/proj [x]/b.md", "memory/proj x/a.md", "memory/proj y/a.md"):
+        await put(index, path)
+    await put(index, "memory/proj [xy]/MEMORY.md", kind=Kind.CURATED)
+    kinds = frozenset({Kind.NOTE})
+    assert await let_through(index, SearchFilter(paths=globs), kinds) == expected
+
+
 async def test_what_is_of_any_second_of_a_time_is_let_through(index: Index) -> None:
     """Both ends are included."""
     await put(index, "day", day="1970-01-03")

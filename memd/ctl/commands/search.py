@@ -7,7 +7,7 @@ from typing import TypedDict
 from memd.ctl.failures import NOT_FOUND, Failed, UsageError
 from memd.ctl.invocation import Invocation
 from memd.ctl.output import reply_text
-from memd.ctl.output.humanize import counted, visible
+from memd.ctl.output.humanize import as_printed, counted, visible
 from memd.ctl.output.terminal import Outcome
 from memd_client.blocking import Client
 from memd_client.errors import RequestFailed
@@ -56,7 +56,7 @@ def question_of(options: argparse.Namespace) -> QueryOptions:
         until=options.until,
         sort=options.sort,
         tags=options.tag,
-        path=options.path,
+        path=[*options.path, *(path for one in options.path if (path := as_printed(one)) != one)],
         properties=dict(options.property),
     )
 
@@ -95,31 +95,37 @@ def _read_note(memd: Client, invocation: Invocation) -> Note:
         UsageError: the citation names no lines.
     """
     options = invocation.options
-    note = memd.get(
-        options.path,
-        start_line=options.start_line or 1,
-        lines=options.lines,
-        agent=options.agent,
-        session_key=options.session_key,
-    )
+    # The argument may be the headline of a hit, or its citation, in which characters that command a terminal are spelled out.
+    paths = dict.fromkeys((options.path, as_printed(options.path)))
+    calls = [GetCall(path, options.start_line or 1, options.lines) for path in paths]
+    note = _first_there(memd, calls, options)
     if not note.missing or options.start_line or options.lines:
         return note
-    # The argument may be the headline of a hit, or its citation.
-    place = GetCall(options.path).place()
-    if place is None:
+    places = [place for call in calls if (place := call.place()) is not None]
+    if not places:
         return note
     if is_backwards(options.path):
         raise UsageError(
             f"{visible(options.path)} ends before it begins.",
-            f"`memd-ctl get {visible(place.path)}` prints all of it.",
+            f"`memd-ctl get {visible(places[0].path)}` prints all of it.",
         )
-    return memd.get(
-        place.path,
-        start_line=place.start_line,
-        lines=place.lines,
-        agent=options.agent,
-        session_key=options.session_key,
+    return _first_there(memd, places, options)
+
+
+def _first_there(memd: Client, calls: Sequence[GetCall], options: argparse.Namespace) -> Note:
+    """Return the first note that is there; else the reply to the first call."""
+    replies = (
+        memd.get(
+            call.path,
+            start_line=call.start_line,
+            lines=call.lines,
+            agent=options.agent,
+            session_key=options.session_key,
+        )
+        for call in calls
     )
+    first = next(replies)
+    return first if not first.missing else next((note for note in replies if not note.missing), first)
 
 
 def _note_remarks(note: Note) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Formats durations, counts, sizes, paths and columns for people. Pure."""
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -89,6 +90,17 @@ def visible(text: str) -> str:
         letter if letter in "\n\t" or not _commands(letter) else letter.encode("unicode_escape").decode()
         for letter in text
     )
+
+
+_SPELLED = re.compile(r"\\u(20[26][0-9a-f])")
+
+
+def as_printed(path: str) -> str:
+    """Return the path that `visible` prints as this one; the path itself if no mark of direction is spelled out in it.
+
+    No path in the index has a control character.
+    """
+    return _SPELLED.sub(lambda one: letter if _commands(letter := chr(int(one[1], 16))) else one[0], path)
 
 
 def _commands(letter: str) -> bool:

@@ -263,6 +263,42 @@ def test_the_headline_or_the_citation_of_a_hit_may_be_copied(
 
 
 @pytest.mark.parametrize(
+    ("argument", "asked"),
+    [
+        (r"memory/\u202egnp.md", [(r"memory/\u202egnp.md", 1), ("memory/\u202egnp.md", 1)]),
+        (
+            r"memory/\u202egnp.md:3-5",
+            [
+                (r"memory/\u202egnp.md:3-5", 1),
+                ("memory/\u202egnp.md:3-5", 1),
+                (r"memory/\u202egnp.md", 3),
+                ("memory/\u202egnp.md", 3),
+            ],
+        ),
+        (r"memory/\u0041\x41.md", [(r"memory/\u0041\x41.md", 1)]),
+    ],
+)
+def test_a_path_may_be_copied_as_it_was_printed(
+    run: Run, address: Path, argument: str, asked: list[tuple[str, int]]
+) -> None:
+    """With the characters that are spelled out because a terminal would obey them; first as it is given."""
+    heard: list[Request] = []
+    with serving(address, answering(*[_MISSING] * (len(asked) - 1), _NOTE, heard=heard)):
+        assert run("get", argument).code == 0
+    assert [(one.path, one.start_line) for one in heard if isinstance(one, Get)] == asked
+
+
+def test_a_filter_may_be_copied_as_it_was_printed(run: Run, address: Path) -> None:
+    """Beside what it says as it is given."""
+    heard: list[Request] = []
+    with serving(address, answering(Found(filtered=True), heard=heard)):
+        run("search", "heron", "--path", r"memory/\u202egnp.md", "--path", "memory/**")
+    assert [one.only for one in heard if isinstance(one, Search)] == [
+        [r"path:memory/\u202egnp.md", "path:memory/**", "path:memory/\u202egnp.md"]
+    ]
+
+
+@pytest.mark.parametrize(
     "argv", [["a.md:3-5", "--from", "1"], ["a.md#L3-L5", "--lines", "2"], ["a.md:x"], ["a.md#3"], [":3-5"]]
 )
 def test_other_paths_are_only_paths(run: Run, address: Path, argv: list[str]) -> None:

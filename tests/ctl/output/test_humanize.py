@@ -103,6 +103,15 @@ def test_what_commands_a_terminal_is_spelled_out(text: str, said: str) -> None:
     assert humanize.visible(text) == said
 
 
+def test_a_path_is_read_as_it_is_printed() -> None:
+    """No other sequence is read: it may be the name."""
+    for letter in map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))):
+        path = f"memory/{letter}gnp.md"
+        assert humanize.as_printed(humanize.visible(path)) == path
+    for path in ("memory/花.md", r"a\b\u0041\x1b\r.md", r"\u2029\u206a\u200f.md"):
+        assert humanize.as_printed(path) == path
+
+
 def test_a_text_of_several_lines_fits_in_one() -> None:
     """Empty lines are left out, and full stops before a semicolon."""
     assert humanize.one_line("first\n\n  second \n") == "first; second"
