@@ -2,8 +2,9 @@
 
 import re
 
-from memd.redact.rule import Rule, Span
-from memd.redact.values import randomness, secret_values
+from memd.redact.rule import DIGIT, Nearby, Rule, Span
+from memd.redact.values import randomness, secret_candidates, secret_values
+from memd.redact.values.joined_words import is_made_of_words
 from memd.redact.values.secret_values import is_generated, is_strong, strong_span
 
 # Behind a word for logging in: "login: admin / Hunter2x9".
@@ -152,6 +153,38 @@ def _short(text: str, at: int) -> Span | None:
     return strong_span(text, *match.span("secret"))
 
 
+# ssh ann@10.0.0.14 (kode: hav3gris): in brackets behind who logs in
+_IN_BRACKETS = re.compile(
+    r"\((?:kode|kod|code|koodi|pw|pwd|pass|passwort|ww|mdp|heslo|hasło|haslo|senha|clave|salasana|lösen)[ ]?[:=]?[ ]{1,2}(?P<secret>[!-~]{5,64}?)\)",
+    re.IGNORECASE,
+)
+_WHO_LOGS_IN = re.compile(
+    r"(?:[\w.+-]{1,40}@[\w.-]{2,60}|(?:user|login|admin|root|ssh|konto|bruger|benutzer|utente|usuario)[ :=]{1,2}[\w.@+-]{2,60}|(?<![a-z])(?:admin|root))[ ]\Z",
+    re.IGNORECASE,
+)
+
+
+def _in_brackets(text: str, at: int) -> Span | None:
+    match = _IN_BRACKETS.match(text, at)
+    if match is None or _WHO_LOGS_IN.search(text[max(0, at - 110) : at]) is None:
+        return None
+    return strong_span(text, *match.span("secret"))
+
+
+# "user is ann, pw "gravel-Monday"": words in quotes behind a short label and a user
+_QUOTED = re.compile(
+    r"(?<![A-Za-z])(?:pw|pwd|pass|password)[ ]?[:=]?[ ][\"“](?P<secret>(?=[a-z_.-]{0,40}[A-Z])[A-Za-z]{3,16}(?:[-_.][A-Za-z]{3,16}){1,4})[\"”]",
+)
+
+
+def _quoted(text: str, at: int) -> Span | None:
+    match = _QUOTED.match(text, at)
+    is_one = match is not None and _LOGS_IN.search(text[max(0, at - 50) : at]) is not None
+    return (
+        match.span("secret") if match is not None and is_one and is_made_of_words(match["secret"]) else None
+    )
+
+
 # The password of a meeting or shared file: "zoom pwd 774812". Elsewhere, digits alone are not enough.
 _PWD_OF_DIGITS = re.compile(
     r"(?<![A-Za-z])(?:pwd|passcode)[ ](?:is[ ])?(?P<secret>[0-9]{6,10})(?![\w.,:/-])", re.IGNORECASE
@@ -186,6 +219,11 @@ _WITH = re.compile(
     r"[ ](?:with|using|via|by)[ ](?:the[ ])?(?:password[ ]|passphrase[ ]|pass[ ])?[\"'`“]?(?P<secret>[!-~]{6,64})",
     re.IGNORECASE,
 )
+_WITH_BOTH = re.compile(
+    r"(?:get|gets|got|let|lets|log|logs|logged|sign|signs)(?:[ ](?:you|me|us))?[ -]?(?:in|on)(?:to[ ](?:it|the[ ]\w{1,16}))?[ ](?:with|as|using)[ ](?:user[ ])?[\"'`]?[\w.@+-]{2,40}[\"'`]?(?:[ ]and[ ]then|,?[ ]then|[ ]and)[ ][\"'`]?(?P<secret>[!-~]{6,64})",
+    re.IGNORECASE,
+)
+_TYPED_WORD = re.compile(r"[A-Za-z]{2,16}[A-Z][a-z]{2,16}[0-9]{1,4}[!?#*]?")
 _WORDS_WITH = re.compile(
     r"(?:unlock|decrypt)(?:s|ed)?(?:[ ](?:it|them|the[ ]\w{1,16}))?[ ](?:with|using|by)[ ][\"'`“]?(?P<secret>[a-z]{3,10}(?:[ -][a-z]{3,10}){3,9})[\"'`”]?[.]?[ \t]{0,4}(?=\n|\Z)"
 )
@@ -199,6 +237,11 @@ def _with(text: str, at: int) -> Span | None:
             secret_values.HARMLESS_WORDS
         )
         return match.span("secret") if is_one else None
+    both = _WITH_BOTH.match(text, at)
+    if both is not None and (typed := strong_span(text, *both.span("secret"))) is not None:
+        said = text[slice(*typed)]
+        is_one = _TYPED_WORD.fullmatch(said) is not None or secret_candidates.password(said, 0) is not None
+        return typed if is_one else None
     match = _WITH.match(text, at)
     span = None if match is None else strong_span(text, *match.span("secret"))
     if span is None:
@@ -293,6 +336,14 @@ RULES = (
         ),
         _network,
     ),
+    Rule(
+        "password-in-brackets",
+        "password",
+        ("(k", "(code", "(p", "(ww", "(mdp", "(h", "(senha", "(clave", "(salasana", "(lösen"),
+        _in_brackets,
+        needs=Nearby(DIGIT, 0, 80),
+    ),
+    Rule("password-quoted", "password", ("pw", "pass"), _quoted, needs=Nearby(re.compile('["“]'), 0, 14)),
     Rule("user-listed", "password", ('" "',), _listed),
     Rule(
         "login-paired",
@@ -356,6 +407,12 @@ RULES = (
             "extract",
             "protected",
             "open",
+            "get in",
+            "gets in",
+            "got in",
+            "get you in",
+            "lets you in",
+            "get on",
         ),
         _with,
     ),

@@ -5,6 +5,7 @@ import string
 
 from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, sought, stem
 from memd.redact.values import randomness, secret_values
+from memd.redact.values.joined_words import is_made_of_words
 from memd.redact.values.secret_values import Strength
 from memd.redact.words.secret_words import SECRET_WORDS
 
@@ -251,6 +252,24 @@ def _of_answers(text: str, at: int) -> Span | None:
     return match.span("secret") if match is not None and is_one else None
 
 
+# "her mail is ann@example.org with biscuit jar as password": two words or more
+_WORDS_BEFORE = re.compile(
+    r"(?:[\w.+-]{1,40}@[\w.-]{3,60}|(?:user|login|account)(?:name)?[ ][\w.@+-]{2,40}|(?:log|sign)s?[ ]in)[^\n.;:]{0,30}?[ ](?:with|using|and)[ ][\"'“]?(?P<secret>[a-z]{3,12}(?:[ ][a-z]{3,12}){1,4})[\"'”]?[ ]as[ ](?:the[ ]|her[ ]|his[ ]|my[ ]|our[ ]|a[ ])?\Z"
+)
+
+
+def _words_before(text: str, at: int) -> Span | None:
+    if not text.endswith(
+        (" as ", " as the ", " as her ", " as his ", " as my ", " as our ", " as a "), 0, at
+    ):
+        return None
+    left = max(0, at - 170)
+    match = _WORDS_BEFORE.search(text[left:at]) if _WORD.match(text, at) is not None else None
+    if match is None or not is_made_of_words(match["secret"]):
+        return None
+    return left + match.start("secret"), left + match.end("secret")
+
+
 # "hunter2 works, the root password"; "it was hunter2 - the old one of the router's password"
 _WORKS = re.compile(
     r"(?:(?<!\S)[\"'`(]{0,2}(?P<secret>[!-~]{5,64}?)[\"'`)]{0,2}[ ](?:(?:still|also|again)[ ])?(?:works|worked|is[ ]the[ ]one(?:[ ]that[ ]works)?)[ ]?(?:[,–—-]|as|for)"
@@ -415,6 +434,7 @@ RULES = (
         skips_prose=True,
     ),
     Rule("password-told-before", "password", ("pass",), _said_before, needs=Nearby(DIGIT, 100, 0)),
+    Rule("password-of-words-before", "password", ("pass",), _words_before),
     Rule(
         "token-said",
         "token",

@@ -306,7 +306,7 @@ _OF_IT = r"(?:[ ][^\W\d_][\w.'’-]{0,20}){0,6}?(?:[ ]\([^()\n]{1,40}\))?"
 _COMES = (
     r"(?:[ \u3000]{0,2}[:：=＝][*_]{0,2}[ \u3000]{0,4}"
     r"|[ ](?:ist|lautet|es|sigue[ ]siendo|est|est[ ]toujours|c['’]est|è|è[ ]ancora|é|is|to|jest|это|là|هي|هو|है|är|er|je|on|este|είναι|adalah|คือ)[ ]{1,2}"
-    r"|[ ]?(?:는|은|이|가|は|が)[ ]?|(?<=[^\x00-\x7f])[ ]?(?=[「\[【（(])|[ ][-–—][ ])"
+    r"|[ ]?(?:는|은|이|가|は|が)[ ]?|(?<=[^\x00-\x7f])[ ]?(?=[「\[【（(])|[ ](?:[-–—]|->|=>|→)[ ])"
 )
 _BEGINS_TO_COME = r"[ \u3000:：=＝는은이가はが「\[【（(]"
 _OPEN = r"(?P<open>[\"'`“„«「\[【（(]{0,3})"
@@ -349,6 +349,9 @@ def _abroad(labels: tuple[str, ...], *, strict: bool = False) -> Find:
         if match is None or _is_none(match["secret"], match["open"]):
             return None
         said = match["secret"]
+        # "Passwort ändern -> Menü3" is the way through a program.
+        if text.endswith(_ARROWS, at, match.start("open")) and _SIGN.search(said) is None:
+            return None
         if strict or match["bare"] is not None:
             return (
                 match.span("secret") if _is_bare(said, (match["bare"] or "").strip(), strict=strict) else None
@@ -370,6 +373,7 @@ def _is_none(said: str, opened: str) -> bool:
     )
 
 
+_ARROWS = ("-> ", "=> ", "→ ")
 _BRACKETS = frozenset("[【(（")
 _TICKET = re.compile(r"[A-Z]{2,12}-[0-9]{1,6}")
 _OF_PASSWORD = Nearby(DIGIT, 0, 330)  # the longest distance from a label to its value
@@ -378,6 +382,22 @@ _OF_PASSWORD = Nearby(DIGIT, 0, 330)  # the longest distance from a label to its
 def _is_made_up(text: str) -> bool:
     """Return whether a text is no word and no name: it has letters of both cases and digits, or a symbol."""
     return secret_values.is_strong(text) and (has_both_cases(text) or _SIGN.search(text) is not None)
+
+
+# "das alte Passwort war Wald7, das neue ist jetzt Wiese8": the old one and the new one.
+_OLD_AND_NEW = re.compile(
+    rf"(?:{either(SECRET_WORDS.passwords)}|password){_ENDING}{_OF_IT}[ ](?:war|lautete|était|era|foi|was|var|byl[oa]?|było|был|была|oli)[ ]{_OPEN}(?P<old>[!-~À-ɏ]{{5,64}}?)[\"'`”»]?[,;.][ ]"
+    r"(?:(?:und|et|y|e|en|och|og|a|i|и|ja)[ ])?(?:das|le|la|el|il|a|o|het|de|det|den)?[ ]?(?:neue|nouveau|nouvelle|nueva|nuevo|nuova|nuovo|nova|novo|nieuwe|nye|nya|nowe|nové|новый|uusi)[ ]?(?:ist|lautet|est|es|è|é|is|är|er|to|je|on|:|[–-])?[ ]"
+    r"(?:(?:jetzt|nun|maintenant|ahora|ora|adesso|agora|nu|teraz|teď|теперь|nyt)[ ])?[\"'`“„«]?(?P<new>[!-~À-ɏ]{5,64}?)[\"'`”»]?(?=[.,;!]{0,2}(?:\s|\Z))",
+    re.IGNORECASE,
+)
+
+
+def _old_and_new(text: str, at: int) -> Span | None:
+    """Return the span from an old password to the new one."""
+    match = _OLD_AND_NEW.match(text, at)
+    is_one = match is not None and all(map(secret_values.is_strong, (match["old"], match["new"])))
+    return (match.start("old"), match.end("new")) if match is not None and is_one else None
 
 
 # One noun, maybe behind a preposition: what the password is for.
@@ -412,7 +432,7 @@ _SIGN = re.compile(r"[!@#$%^&*+=?~_-]")
 
 _CODE_BEHIND = re.compile(
     rf"{_ENDING}(?:{_OF_IT}{_COMES}|[ ]|(?<=:)[ ]{{0,4}})?{_OPEN}"
-    r"(?P<secret>(?:[A-Z]-)?[0-9]{4,8}|[0-9]{3,4}[ -][0-9]{3,4}|(?=[0-9]{0,8}[A-Z])[0-9A-Z]{4,8}(?<=[0-9A-Z][0-9]))(?![A-Za-z0-9_%]|[.,:/-][0-9])",
+    r"(?P<secret>[0-9]{4}[ ][0-9]{4}(?![ ]?[0-9])|(?:[A-Z]-)?[0-9]{4,8}|[0-9]{3,4}[ -][0-9]{3,4}|[0-9](?:-[0-9]){3,5}|(?=[0-9]{0,8}[A-Z])[0-9A-Z]{4,8}(?<=[0-9A-Z][0-9]))(?![A-Za-z0-9_%]|[.,:/-][0-9])",
 )
 
 
@@ -434,7 +454,7 @@ def _code_abroad(label: CodeWord) -> Find:
         ):
             return None
         behind = None if after is None else after.match(text, at + size)
-        is_meant = before is not None and before.search(text[max(0, at - 24) : at]) is not None
+        is_meant = before is not None and before.search(text[max(0, at - 32) : at]) is not None
         if not is_meant and (behind is None or (before is not None and not behind[0])):
             return None
         match = _CODE_BEHIND.match(text, at + size if behind is None else behind.end())
@@ -488,6 +508,13 @@ RULES = (
     Rule("code-chinese-parted", "code", _OF_CODES, _parted),
     Rule("answer-chinese", "password", ("密保",), _answered),
     Rule("code-of-share", "code", ("訪問碼", "密码", "密碼", *SECRET_WORDS.plain.share_codes), _of_share),
+    Rule(
+        "password-abroad-replaced",
+        "password",
+        _anchors_of(SECRET_WORDS.passwords),
+        _old_and_new,
+        needs=Nearby(DIGIT, 0, 200),
+    ),
     Rule(
         "password-abroad",
         "password",

@@ -9,13 +9,14 @@ from memd.redact.words.secret_words import SECRET_WORDS, either
 
 _WORDS = SECRET_WORDS.plain
 _WORD_AND_NUMBER = re.compile(r"[A-Za-z]{5,16}[0-9]{1,4}")
+_SIGN_AND_COMMA = re.compile(r"[A-Za-z]{5,20}[!#*](?=[,;])")  # no sentence ends so
 
 # --- each behind its label: "usuario: luis, clave: mariposa"
 
 _USER = rf"(?:{either(_WORDS.users)})(?P<told>[ ]?[:：=])?[ \u3000]{{0,3}}(?P<user>[\w.@+-]{{2,40}})"
 _AND = r"[ \u3000]{0,2}(?:[,;/|、，；]|(?<=[ ])(?:und|and|et|y|e|en|и)(?=[ ]))?[ ]{0,2}"
-_PASSWORD = rf"(?P<label>{LABEL}|clave|password|pass|pw|pwd)(?:{SEPARATED}|(?P<bare>[ ]{{1,2}}))(?P<secret>[!-~]{{4,40}}?)"
-_ENDS = r"(?=[\"'”»]?[,;.)]?(?:[ \t]{0,4}(?:\n|\Z)|[ ][(–—-]))"
+_PASSWORD = rf"(?P<label>{LABEL}|clave|password|pass|pwd?|ww)(?:{SEPARATED}|(?P<bare>[ ]{{1,2}}))(?P<secret>[!-~]{{4,40}}?)"
+_ENDS = r"(?=[\"'”»]?[,;.)]?(?:[ \t]{0,4}(?:\n|\Z)|[ ][(–—-])|(?<=[a-z]{4}[!#*])[,;][ ])"
 _BESIDE = re.compile(rf"{_USER}{_AND}{_PASSWORD}{_ENDS}", re.IGNORECASE)
 _OF_ANOTHER_SCRIPT = re.compile("[^\x00-\u024f]")
 
@@ -24,7 +25,7 @@ def _beside(text: str, at: int) -> Span | None:
     match = _BESIDE.match(text, at)
     if (
         match is None
-        or not secret_values.may_be_plain(match["secret"])
+        or not secret_values.may_be_plain(match["secret"].rstrip("!#*?"))
         or match["user"].lower() in _WORDS.function_words
     ):
         return None
@@ -33,10 +34,11 @@ def _beside(text: str, at: int) -> Span | None:
 
 
 def _differs_from_sentence(match: re.Match[str]) -> bool:
-    """Return whether user and password, without colons, are no words of a sentence: they differ in script, or a number ends the password."""
+    """Return whether user and password, without colons, are no words of a sentence: they differ in script, or a number or a sign ends the password."""
     return match["user"].isascii() and (
         _OF_ANOTHER_SCRIPT.search(match["label"]) is not None
         or _WORD_AND_NUMBER.fullmatch(match["secret"]) is not None
+        or _SIGN_AND_COMMA.match(match.string, match.start("secret")) is not None
     )
 
 

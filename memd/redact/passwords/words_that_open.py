@@ -70,11 +70,11 @@ def _remark(text: str, at: int) -> Span | None:
 # --- behind single letters: "u: sysop p: 9Sb8A6CNW"
 
 _SHORT = re.compile(
-    r"(?<![\w.])(?:u|usr|user|un|l|login|id|acc|acct|account|e|mail|账号|账户|用户|号|昵称)[ ]?[:=：][ ]{0,2}[\"'`]?[^\s:=\"'`]{2,48}[\"'`]?[ \t,;/|，；、]{0,3}\n?[ \t]{0,4}\Z",
+    r"(?<![\w.])(?:u|k|b|usr|user|un|l|login|id|acc|acct|account|e|mail|账号|账户|用户|号|昵称)[ ]?[:=：][ ]{0,2}[\"'`]?[^\s:=\"'`]{2,48}[\"'`]?[ \t,;/|，；、]{0,3}\n?[ \t]{0,4}\Z",
     re.IGNORECASE,
 )
 _SHORT_PASSWORD = re.compile(
-    r"[pP](?:w|ass|wd)?[ ]?[:=：][ ]{0,2}[\"'`]?(?P<secret>[!-~]{5,64}?)(?=[\"'`]?[,;.)]?(?:\s|\Z|[，。；]))"
+    r"(?:[pP](?:w|ass|wd)?|[shwlşSHWL])[ ]?[:=：][ ]{0,2}[\"'`]?(?P<secret>[!-~]{5,64}?)(?=[\"'`]?[,;.)]?(?:\s|\Z|[，。；]))"
 )
 
 
@@ -84,7 +84,12 @@ def _short(text: str, at: int) -> Span | None:
         return None
     if _SHORT.search(text[max(0, at - 70) : at]) is None or secret_values.is_reference(match["secret"]):
         return None
-    return secret_values.strong_span(text, *match.span("secret"))
+    span = secret_values.strong_span(text, *match.span("secret"))
+    if span is None or text[at] in "pP":
+        return span
+    # Behind the first letter of the word in another language.
+    found = secret_candidates.password(text[slice(*span)], 0)
+    return span if found is not None and found.grade != "weak" else None
 
 
 # --- "login jwest71 copper_magnet671", "printer admin → admin / trumpet_orbit194"
@@ -239,7 +244,7 @@ RULES = (
     ),
     Rule("phrase-opens", "password", ("opens", "opened", "open with", "open it with", "unlock", "decrypt", *(f"{count} {kind}words" for count in ("three", "four", "five", "six", "seven", "eight", "3", "4", "5", "6", "7", "8") for kind in ("", "random ", "little ", "plain ", "simple ", "lowercase "))), _phrase, needs=Nearby(re.compile("(?:[:=]|[–—-])[ ][\"'`“«]?[a-z]{3}"), 0, 60, 7)),
     Rule("words-in-remark", "password", ("cryptsetup", "luksopen", "veracrypt", "zfs load-key", "borg ", "restic ", "gpg ", "ssh-add", "ssh -i", "openssl ", "age -d", "unzip ", "7z x", "sudo mount"), _remark, needs=Nearby(re.compile("#"), 0, 150)),
-    Rule("user-and-password-short", "password", ("p:", "p=", "p :", "pw:", "pw=", "p："), _short),
+    Rule("user-and-password-short", "password", ("p:", "p=", "p :", "pw:", "pw=", "p：", "s: ", "h: ", "w: ", "l: ", "ş: "), _short),
     Rule("words-beside-user", "password", ("login", "log-in", "logon", "signin", "sign-in", "user", "account", "user id", "creds", "credential", "admin", "zugang", "compte", "cuenta", "conta ", "usuario", "usuário", "utente", "utilisateur", "benutzer", "gebruiker", "логин", "учетка"), _beside_user, needs=Nearby(DIGIT, 0, 130)),
     Rule("words-behind-label", "password", _LABELS, _labelled, needs=Nearby(re.compile("[a-z][-._]?[0-9]{2}"), 0, 110, 4, has_digit=True)),
     Rule("words-after-slash", "password", (" / ",), _after_slash, needs=Nearby(_WITH_SIGN, 0, 40, 4)),

@@ -186,7 +186,7 @@ _MAY_ASK = re.compile(
 )  # alternatives of literals alone are searched for fastest
 # A line that asks for something: it ends with a question mark, or has a word that asks.
 _ASKS = re.compile(rf"[?？؟][\"'”*_]{{0,3}}[ \t]{{0,4}}\Z|{either(_WORDS.asks)}", re.IGNORECASE)
-_SPEAKER = r"[ \t>*_-]{0,6}(?:\[[^\]\n]{1,24}\][ ]?|[0-9/.:, -]{4,24}(?:[AP]M)?[ ]?[-–][ ])?(?:<[^<>\n]{1,24}>[ ]|[*_]{0,2}[^\W\d_][\w .-]{0,24}[*_]{0,2}[ ]?[:：][*_]{0,2}[ ]?)?"
+_SPEAKER = r"[ \t>*_–—-]{0,6}(?:\[[^\]\n]{1,24}\][ ]?|[0-9/.:, -]{4,24}(?:[AP]M)?[ ]?[-–][ ])?(?:<[^<>\n]{1,24}>[ ]|[*_]{0,2}[^\W\d_][\w .-]{0,24}[*_]{0,2}[ ]?[:：][*_]{0,2}[ ]?)?"
 _SPEAKER_FIRST = re.compile(_SPEAKER)
 _BEGINS_ANSWER = re.compile(
     rf"{_SPEAKER}{LEAD_IN}(?:[\w.@-]{{2,40}}[ ]?[/,|，][ ]?)?[\"'`“「*]{{0,3}}\Z", re.IGNORECASE
@@ -194,6 +194,12 @@ _BEGINS_ANSWER = re.compile(
 _ASKED_BY = re.compile(either(_WORDS.asks), re.IGNORECASE)
 _OF_TIMES = re.compile(either(_WORDS.asked_times))
 _SAYS_WHO = re.compile(SPEAKER_AND_TIME, re.IGNORECASE)
+# What a question is about that asks for no password.
+_ASKS_ABOUT = re.compile(
+    r"(?:pass(?:word|phrase|code|wort)s?|pwd?|pins?|codes?)[ ](?:polic|rule|format|length|reset|manager|hash|field|page|form\b|strength|column|prompt|require|hint)|about[ ](?:the[ ])?(?:pass|pin|code)",
+    re.IGNORECASE,
+)
+_OPENS_QUOTE = ('"', "“", "„", "«", "»")  # in a sentence that cites a note
 _TELLS_ANSWER = re.compile(rf"{_SPEAKER}(?:[^.!?\n]|\.(?=\w)){{0,60}}\Z", re.IGNORECASE)
 _NEAR_ADJACENT = 28  # signs from where a word begins to a value that adjoins it, at most
 _ADJACENT = re.compile(
@@ -677,7 +683,8 @@ def _is_answer(text: str, value: SecretCandidate, near: _Surroundings, line: int
     if begin and text.find(":", begin, line - 1) > 0 and _SAYS_WHO.fullmatch(text, begin, line - 1):
         line = begin
     begin = text.rfind("\n", max(0, line - 1 - _BEHIND), line - 1) + 1 or max(0, line - 1 - _BEHIND)
-    if _ASKS.search(text[begin : line - 1]) is None:
+    asked = text[begin : line - 1]
+    if _ASKS.search(asked) is None or _ASKS_ABOUT.search(asked) is not None:
         return False
     earlier = text.rfind("\n", max(0, begin - 1 - _BEHIND), max(0, begin - 1)) + 1
     cues = list(near.between(begin, line)) or (
@@ -695,7 +702,7 @@ def _is_answer(text: str, value: SecretCandidate, near: _Surroundings, line: int
     points = max((cue.points for cue in cues), default=0)
     return (
         bool(points)
-        and (begins or near.told(before[-_CHARS_OF_TELLING:]) == _TOLD)
+        and (begins or before.endswith(_OPENS_QUOTE) or near.told(before[-_CHARS_OF_TELLING:]) == _TOLD)
         and _OF_GRADE[value.grade] + points >= 4
     )
 

@@ -7,6 +7,7 @@ import msgspec
 from memd.redact.rule import Find, Rule, Span, stem
 from memd.redact.values import randomness, secret_values
 from memd.redact.values.secret_values import Strength
+from memd.redact.words.secret_words import either
 
 # Suffixes that may follow the word in a name. "password_hash" and "token_limit" are no secrets.
 _SUFFIX = (
@@ -601,9 +602,37 @@ def _judged(
 
 _NAME_SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 
-RULES = tuple(
-    Rule(
-        f"{word.name}-assigned", word.kind, (word.anchor,), assigned(word), skips_prose=True, reads_value=True
-    )
-    for word in WORDS
+# {"user":"hall-2","mdp":"marmelade"}: a word in a record that says who logs in.
+_STRICT = tuple(dict.fromkeys(word.anchor for word in WORDS if word.strict))
+_FIELD = re.compile(rf"(?:{either(_STRICT)})\"[ ]?:[ ]?\"(?P<secret>[^\W\d_]{{5,40}})\"", re.IGNORECASE)
+_FIELD_BEFORE = re.compile(
+    r"\"(?P<name>user|username|usr|login|session|account|email|mail|usuario|usuário|utente|utilisateur|identifiant|compte|benutzer|konto|gebruiker|kullanici|uzytkownik|anvandare|bruger|ssid)\"[ ]?:[ ]?\"(?!(?:(?P=name)|string|name|text|username)\")[^\"\nA-Z]{2,60}\",[^\n{}]{0,60}\"\Z"
 )
+
+
+def _beside_login(text: str, at: int) -> Span | None:
+    match = _FIELD.match(text, at)
+    if (
+        match is None
+        or not secret_values.is_given(match["secret"])
+        or secret_values.is_participle(match["secret"])
+    ):
+        return None
+    return match.span("secret") if _FIELD_BEFORE.search(text[max(0, at - 180) : at]) is not None else None
+
+
+RULES = (
+    *(
+        Rule(
+            f"{word.name}-assigned",
+            word.kind,
+            (word.anchor,),
+            assigned(word),
+            skips_prose=True,
+            reads_value=True,
+        )
+        for word in WORDS
+    ),
+    Rule("field-beside-login", "password", tuple(f'{word}"' for word in _STRICT), _beside_login),
+)
+"""One rule a word, and one for words in a record."""

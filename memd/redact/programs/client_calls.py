@@ -11,7 +11,7 @@ from memd.redact.values import randomness, secret_candidates, secret_values
 
 # The call up to its first argument; Visual Basic needs no brackets.
 _CALL = re.compile(
-    r"(?:connect(?:ion|_ssh|_ftp|_db)?|pdo|mysqli|open_?database|jedis(?:pool|cluster)?|(?:strict)?redis|sequelize|odbc_connect|ftp_login|ldap_bind)[ ]?\(|open[ ]?[( ][ ]?(?=\"[\w =;.{}]{2,80}\"[ ]?,)",
+    r"(?:connect(?:ion|_ssh|_ftp|_db)?|pdo|mysqli|open_?database|jedis(?:pool|cluster)?|(?:strict)?redis|sequelize|odbc_connect|ftp_login|ldap_bind)[ ]?\(|open[ ]?[( ][ ]?(?=\"[\w ]{2,20}=[\w =;.{}]{1,80}\"[ ]?,)",
     re.IGNORECASE,
 )
 _ARGUMENT = re.compile(
@@ -25,6 +25,16 @@ _WITH_SIGN = re.compile(
 )
 _IS_OTHER = re.compile(
     r"[/\\]|://|\A\w+=|[@.][\w-]+\.\w{2,6}\Z|\.(?:(?:duck)?db|sqlite3?|mdb|accdb|csv|txt|json|ini|conf|pem|key)\Z|%[sd]|\$[\w{(]|\A[#%&*-]|\Av?[0-9.]+\Z"
+)
+
+
+# What else connects has names with a number: connect("node1", "node2", "edge3").
+_NUMBERED = re.compile(r"[A-Za-z:]{1,16}[-_]?[0-9]{1,2}")
+_OF_SERVER = re.compile(
+    r"(?:[A-Za-z_]|(?:sql|db|psycopg2|pg|oracle|odbc|ftp|ssh|ldap|mail|smtp|imap)\w{0,10}\.)\Z", re.IGNORECASE
+)
+_HOST = re.compile(
+    r"localhost|[\w-]{1,60}(?:\.[\w-]{1,40}){1,6}|[\w:]{2,20}//.{1,100}|[\w: ]{2,30}=.{1,130}", re.IGNORECASE
 )
 
 
@@ -46,10 +56,17 @@ def _grade(said: str, *, is_third: bool) -> int:
 
 def _connected(text: str, at: int) -> Span | None:
     call = _CALL.match(text, at)
+    if call is None:
+        return None
+    literals = list(_literals(text, call.end()))
+    is_server = _OF_SERVER.search(text[max(0, at - 24) : at]) is not None or (
+        bool(literals) and (not literals[0][0] or _HOST.fullmatch(literals[0][0]) is not None)
+    )
     best, span = 0, None
     # Of a host, a user and a password, the host may be a variable.
-    for before, (said, start) in enumerate(() if call is None else _literals(text, call.end())):
-        grade = _grade(said, is_third=before >= _HOST_AND_USER) if before else 0
+    for before, (said, start) in enumerate(literals):
+        is_third = before >= _HOST_AND_USER and (is_server or _NUMBERED.fullmatch(said) is None)
+        grade = _grade(said, is_third=is_third) if before else 0
         if grade and grade >= best:
             best, span = grade, (start, start + len(said))
     return span

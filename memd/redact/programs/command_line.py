@@ -256,7 +256,7 @@ _PGPASS = re.compile(
 )
 # A line of its own in a protocol log.
 _SPOKEN = re.compile(
-    r"auth[ ](?:(?:plain|login|xoauth2|cram-md5)[ ](?P<secret>[A-Za-z0-9+/]{8,2048}={0,2})(?=\s|\Z)|(?:(?<=>[ ]AUTH[ ])[\w.@-]{1,40}[ ])?(?P<redis>[!-~]{6,200})(?=\n|\Z))",
+    r"auth[ ](?:(?:plain|login|xoauth2|cram-md5)[ ](?P<secret>[A-Za-z0-9+/]{8,2048}={0,2})(?=\s|\Z)|(?P<redis>[!-~]{6,200})(?=\n|\Z))",
     re.IGNORECASE,
 )
 _USER_PASS = re.compile(
