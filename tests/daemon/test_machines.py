@@ -13,6 +13,7 @@ from memd_client import Client
 from tests.daemon.fresh import PATIENT
 from tests.daemon.process import Daemon
 
+PRIVATE_CONFLICT = "MEMORY.sync-conflict-20261123-161318-BTMRC5A.md"
 CONFLICT = "memory/2026-02-09.sync-conflict-20261123-161318-BTMRC5A.md"
 
 
@@ -148,6 +149,13 @@ def test_what_syncthing_brings_and_takes_away_is_followed_at_once(here: Path) ->
         assert {hit.path for hit in both} == {"memory/2026-02-09.md", CONFLICT}  # of the day of their note
         (base / CONFLICT).unlink()
         assert found(memd, "Narvik") == set()
+
+        # Of the file beside memory/; whether it is hidden, tests/daemon/test_scope.py asks.
+        for directory in ("", "memory/"):
+            arrive(base, f"{directory}{PRIVATE_CONFLICT}", "The owner likes a stork.\n")
+            assert found(memd, "stork") == {f"{directory}{PRIVATE_CONFLICT}"}
+            (base / directory / PRIVATE_CONFLICT).unlink()
+            assert found(memd, "stork") == set()
 
         (base / "memory").rename(base / "memory-before")
         arrive(base, "memory/new.md", "A new pelican7.\n")
