@@ -155,7 +155,7 @@ def _short(text: str, at: int) -> Span | None:
 
 # ssh ann@10.0.0.14 (kode: hav3gris): in brackets behind who logs in
 _IN_BRACKETS = re.compile(
-    r"\((?:kode|kod|code|koodi|pw|pwd|pass|passwort|ww|mdp|heslo|hasło|haslo|senha|clave|salasana|lösen)[ ]?[:=]?[ ]{1,2}(?P<secret>[!-~]{5,64}?)\)",
+    r"\((?:(?:kode|kod|code|koodi)(?=[ ]?[:=])|pw|pwd|pass|passwort|ww|mdp|heslo|hasło|haslo|senha|clave|salasana|lösen)[ ]?[:=]?[ ]{1,2}(?P<secret>[!-~]{5,64}?)\)",
     re.IGNORECASE,
 )
 _WHO_LOGS_IN = re.compile(
@@ -179,10 +179,10 @@ _QUOTED = re.compile(
 
 def _quoted(text: str, at: int) -> Span | None:
     match = _QUOTED.match(text, at)
-    is_one = match is not None and _LOGS_IN.search(text[max(0, at - 50) : at]) is not None
-    return (
-        match.span("secret") if match is not None and is_one and is_made_of_words(match["secret"]) else None
-    )
+    if match is None or not text.endswith((", ", "; ", "/ ", "and ", "with "), max(0, at - 8), at):
+        return None
+    is_one = _LOGS_IN.search(text[max(0, at - 50) : at]) is not None and is_made_of_words(match["secret"])
+    return match.span("secret") if is_one else None
 
 
 # The password of a meeting or shared file: "zoom pwd 774812". Elsewhere, digits alone are not enough.

@@ -258,13 +258,16 @@ _WORDS_BEFORE = re.compile(
 )
 
 
+_ENDS_SO = re.compile(r"pass(?:word|phrase|code)(?=[.,;!?)]|[ \t]{0,4}(?:\n|\Z)|[ ][(–—-])", re.IGNORECASE)
+
+
 def _words_before(text: str, at: int) -> Span | None:
     if not text.endswith(
         (" as ", " as the ", " as her ", " as his ", " as my ", " as our ", " as a "), 0, at
     ):
         return None
     left = max(0, at - 170)
-    match = _WORDS_BEFORE.search(text[left:at]) if _WORD.match(text, at) is not None else None
+    match = _WORDS_BEFORE.search(text[left:at]) if _ENDS_SO.match(text, at) is not None else None
     if match is None or not is_made_of_words(match["secret"]):
         return None
     return left + match.start("secret"), left + match.end("secret")

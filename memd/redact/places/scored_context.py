@@ -196,10 +196,15 @@ _OF_TIMES = re.compile(either(_WORDS.asked_times))
 _SAYS_WHO = re.compile(SPEAKER_AND_TIME, re.IGNORECASE)
 # What a question is about that asks for no password.
 _ASKS_ABOUT = re.compile(
-    r"(?:pass(?:word|phrase|code|wort)s?|pwd?|pins?|codes?)[ ](?:polic|rule|format|length|reset|manager|hash|field|page|form\b|strength|column|prompt|require|hint)|about[ ](?:the[ ])?(?:pass|pin|code)",
+    r"(?:pass(?:word|phrase|code|wort)s?|pwd?|pins?|codes?)[ ](?:polic|rule|format|length|reset|manager|hash|field|page|form\b|strength|column|prompt|require|hint)|about[ ](?:the[ ])?(?:pass|pin|code)"
+    r"|(?<!code[ ])(?<!pin[ ])(?:(?:number|size|width|height|colou?r|model|version|brand)s?|called)[ ]{0,2}[?？]?[ ]{0,2}\Z",
     re.IGNORECASE,
 )
-_OPENS_QUOTE = ('"', "“", "„", "«", "»")  # in a sentence that cites a note
+# A sentence that cites a note.
+_CITES = re.compile(
+    r"(?:note|notiz|nota|notlar|memo|vault|saved|stored|gespeichert|guardad|salvat|aufgeschrieben|écrit|записк|запис|заметк|anteckning|muistiin|poznám|zapisk|notat|kayıt)[^\n\"“„«»]{0,40}[\"“„«»]\Z",
+    re.IGNORECASE,
+)
 _TELLS_ANSWER = re.compile(rf"{_SPEAKER}(?:[^.!?\n]|\.(?=\w)){{0,60}}\Z", re.IGNORECASE)
 _NEAR_ADJACENT = 28  # signs from where a word begins to a value that adjoins it, at most
 _ADJACENT = re.compile(
@@ -700,9 +705,10 @@ def _is_answer(text: str, value: SecretCandidate, near: _Surroundings, line: int
             and any(cue.code_points and not cue.is_counted for cue in cues)
         )
     points = max((cue.points for cue in cues), default=0)
+    is_cited = points == _PASSWORD and _CITES.search(before) is not None
     return (
         bool(points)
-        and (begins or before.endswith(_OPENS_QUOTE) or near.told(before[-_CHARS_OF_TELLING:]) == _TOLD)
+        and (begins or is_cited or near.told(before[-_CHARS_OF_TELLING:]) == _TOLD)
         and _OF_GRADE[value.grade] + points >= 4
     )
 
