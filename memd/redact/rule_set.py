@@ -6,7 +6,6 @@ import msgspec
 
 from memd.redact.codes import (
     authenticator_seeds,
-    codes_in_use,
     digits_in_words,
     lock_codes_by_form,
     lock_codes_english,
@@ -26,6 +25,7 @@ from memd.redact.keys import (
 )
 from memd.redact.keys.token_formats import TOKEN_FORMATS, TokenFormat
 from memd.redact.passwords import (
+    app_passwords,
     beside_a_remark,
     described,
     logins,
@@ -113,7 +113,31 @@ _RULES_AND_REASONS: tuple[tuple[tuple[Rule, ...], str], ...] = (
     (settings_and_cookies.RULES, "a place that a setting, a program or a cookie has for a secret"),
     (links_that_let_in.RULES, "a link that lets in whoever has it"),
     ((*keys_in_sentences.RULES, *keys_in_sentences_east_asian.RULES), "a key that its sentence tells"),
-    (codes_in_use.RULES, "a code or a key where it is used"),
+    (
+        (
+            *lock_codes_english.DIGITS_ALONE,
+            *lock_codes_by_form.BEFORE_SIREN,
+            *lock_codes_other_languages.LOCKED_CHINESE,
+            *login_codes.BEHIND_NAME,
+            *lock_codes_english.OF_PLACES,
+            *keys_in_sentences.OF_DEVICES,
+            *lock_codes_by_form.BESIDE_KEY_OR_NUMBER,
+            *login_codes.IN_CAPITALS,
+            *security_answers.WORDS_OF_BANKS,
+            *pinyin.LABELS_IN_PINYIN,
+            *typed_codes.DIALLED,
+            *login_codes.SENT_OR_LISTED,
+            *lock_codes_other_languages.PASSWORDS_OF_DIGITS_CHINESE,
+            *recovery_codes.LEFT_OVER,
+            *printed_keys.KEYS_OF_GAMES,
+            *app_passwords.LETTERS,
+            *printed_keys.KEYS_OF_ROUTERS,
+            *wallets.KEYS_AND_WORDS_ALONE,
+            *login_codes.OF_WORDS,
+            *keys_in_sentences_east_asian.OF_LETTERS,
+        ),
+        "a code or a key where it is used",
+    ),
     (words_that_open.RULES, "words behind what they open, or beside a user"),
     (described.RULES, "a word behind what it is made of, how it is spelled, or a question"),
     (scored_context.RULES, "a value that the words around it tell"),

@@ -1,13 +1,15 @@
 """Finds codes of locks by their form or by what opens with them: "Front gate keypad: #7192", "the safe: 12 right, 34 left, 8 right".
 
 A number that a lock stands beside is often another one: its room, its model, a date. So the form must be that of a code (signs of a
-keypad, turns, single digits), or a verb must say that the number opens the lock.
+keypad, turns, single digits), or a verb must say that the number opens the lock. A siren that goes without it, the key that ends it and
+the number of a locker before it tell a code, too.
 """
 
 import re
 
-from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_start
+from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_end, line_start
 from memd.redact.values import secret_candidates
+from memd.redact.values.code_numbers import ENDS_NUMBER, may_be_code
 from memd.redact.words.secret_words import SECRET_WORDS, either, shortest_anchors
 
 _WORDS = SECRET_WORDS.lock_codes
@@ -157,6 +159,69 @@ def _as_clause(text: str, at: int) -> Span | None:
     return match.span("secret") if is_one else None
 
 
+# --- "enter 168185 within 30 seconds or the siren goes"
+
+_ENTER = re.compile(
+    rf"(?:enter|type|punch[ ]in|key[ ]in|put[ ]in|tap[ ]in|tippe?|gib|tapez|tape|marca|marque|teclea|digita|digite|toets|wpisz|введи(?:те)?|набери(?:те)?|набрать|tuşla)[ ](?:in[ ]|the[ ]code[ ]|код[ ])?[\"'“]?(?P<secret>[0-9]{{4,8}}[#*]?){ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+_SIREN = re.compile(
+    r"siren|(?<![a-z])alarm|disarm|beep|keypad|burglar|sirene|sirène|sirena|allarme|сирен|сигнализац|пищит|бипер|piept|piepst|bipe|pita|suena",
+    re.IGNORECASE,
+)
+
+
+def _entered(text: str, at: int) -> Span | None:
+    match = None if text[at - 1 : at].isalpha() else _ENTER.match(text, at)
+    if match is None or not may_be_code(match["secret"].rstrip("#*")):
+        return None
+    is_one = (
+        _SIREN.search(text, line_start(text, at, 90), at) is not None
+        or _SIREN.search(text, match.end(), line_end(text, match.end(), 60)) is not None
+    )
+    return match.span("secret") if is_one else None
+
+
+# --- "the barrier wants 7731 then hash": digits, and the key that ends them
+
+_THEN_SIGN = re.compile(
+    r"[ ]?,?[ ]?(?:then|and|followed[ ]by|plus|und|dann|puis|et|luego|y|poi|e|depois|en|dan|potem|i|затем|и|потом|再按|然后按|接着按|加)[ ]?(?:press[ ]|hit[ ]|the[ ])?(?:hash|star|pound|asterisk|[#*](?![A-Za-z0-9])|raute|stern|dièse|étoile|almohadilla|asterisco|cancelletto|jogo da velha|hekje|sterretje|krzyżyk|gwiazdka|решётк|решетк|звёздочк|звездочк|井号?键?|星号?键?)[а-я]{0,3}(?=[\"'”)]?[.,;!?](?!\w)|[ \t]{0,4}(?:\n|\Z)|[ ](?:key|button|sign|to[ ]open|at[ ]the[ ]end|taste|drücken)|[ ]?[^\x00-\x7f])",
+    re.IGNORECASE,
+)
+_DIGITS_BEFORE = re.compile(r"(?<![\w.,:/#+€$£-])(?P<secret>[0-9]{3,8})\Z")
+
+
+def _then_sign(text: str, at: int) -> Span | None:
+    left = max(0, at - 12)
+    # The anchor may begin with the blank before the word.
+    match = _DIGITS_BEFORE.search(text[left:at].rstrip(", "))
+    if (
+        match is None
+        or _THEN_SIGN.match(text, left + match.end()) is None
+        or not may_be_code(match["secret"])
+    ):
+        return None
+    return left + match.start("secret"), left + match.end("secret")
+
+
+# --- behind the number of a locker: "Gym locker 88: 4092"
+
+_LOCKER = re.compile(
+    rf"(?:locker|schließfach|spind|casier|taquilla|armadietto|kluisje|szafka|шкафчик|储物柜|更衣柜|柜子|ロッカー)[ ]?(?:no\.?[ ]?|nr\.?[ ]?|n°[ ]?|#)?[A-Z]?[0-9]{{1,3}}[ ]?(?:号|番)?[ ]?(?:[:：,，]|=|->|→)[ ]?(?:code[ ]|密码[ ]?|combo[ ])?(?P<secret>[0-9]{{4,6}}){ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+
+
+def _of_locker(text: str, at: int) -> Span | None:
+    match = None if text[at - 1 : at].isalpha() and text[at].isascii() else _LOCKER.match(text, at)
+    return match.span("secret") if match is not None and may_be_code(match["secret"]) else None
+
+
+_VERBS = (
+    "enter ", "type ", "punch in ", "key in ", "put in ", "tap in ", "tippe ", "tipp ", "gib ", "tapez ", "tape ", "marca ", "marque ", "teclea ", "digita ", "digite ", "toets ", "wpisz ", "введи", "набери", "набрать", "tuşla ",
+)  # fmt: skip
+
+
 RULES = (
     Rule(
         "lock-form",
@@ -178,3 +243,12 @@ RULES = (
     Rule("opened-by", "code", _WORDS.then_opens, _before_verb, needs=Nearby(DIGIT, 24, 0)),
 )
 """Codes by their form, by a clause of their own, and by their verb."""
+BEFORE_SIREN = (
+    Rule("code-entered", "code", _VERBS, _entered, needs=Nearby(re.compile("[0-9]{4}"), 0, 24, 4, has_digit=True)),
+)  # fmt: skip
+"""Digits that are typed before a siren goes."""
+BESIDE_KEY_OR_NUMBER = (
+    Rule("code-then-sign", "code", ("then hash", "then star", "then pound", "then #", "then *", "then press #", "then press *", "then the hash", "then the star", "and hash", "and star", "and pound", "and #", "and *", "followed by hash", "followed by #", "followed by star", "plus hash", "plus #", "und raute", "dann raute", "und stern", "dann stern", "puis dièse", "et dièse", "luego almohadilla", "y almohadilla", "luego asterisco", "poi cancelletto", "poi asterisco", "en hekje", "dan hekje", "dan sterretje", "potem krzyżyk", "potem gwiazdka", "затем реш", "и реш", "потом реш", "затем зв", "再按#", "再按井", "再按*", "再按星", "然后按#", "然后按井", "接着按#", "加#", "加井"), _then_sign, needs=Nearby(DIGIT, 12, 0)),
+    Rule("code-of-locker", "code", ("locker", "schließfach", "spind", "casier", "taquilla", "armadietto", "kluisje", "szafka", "шкафчик", "储物柜", "更衣柜", "柜子", "ロッカー"), _of_locker, needs=Nearby(re.compile("[0-9]{4}"), 0, 44, 4, has_digit=True)),
+)  # fmt: skip
+"""Digits before the key that ends them, and behind the number of a locker."""

@@ -2,8 +2,8 @@
 
 import re
 
-from memd.redact.rule import DIGIT, Nearby, Rule, Span, matching
-from memd.redact.values.code_numbers import ENDS_NUMBER
+from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_end, line_start, matching
+from memd.redact.values.code_numbers import ENDS_NUMBER, may_be_code
 from memd.redact.words.secret_words import SECRET_WORDS, either
 
 # Things with a lock: digits near them are their code, whatever is between.
@@ -67,6 +67,50 @@ def _of_lock(text: str, at: int) -> Span | None:
     return None if match is None or _OF_LOCK.search(left) is None else match.span("secret")
 
 
+# --- "the 4 digits are 5711", "asks for a pairing number, it's 4331"
+
+_DIGITS_ARE = re.compile(
+    rf"(?:(?<!last )(?<!first )(?<!final )(?<!next )(?:the|my|our|her|his|its|those|these)[ ](?:four|five|six|4|5|6)[ -](?:digits?|numbers?)|(?:pairing|pair|bluetooth|unlock|disarm|keypad|entry[ ]phone)[ ](?:number|digits))"
+    rf"[ ]?(?:[^\n0-9.;!?]{{0,20}}?[ ])??(?:are|is|it['’]?s|they['’]?re|was|[:=,])[ ]{{1,2}}(?:it['’]?s[ ]|is[ ])?[\"'“]?(?P<secret>[0-9]{{4,8}}){ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+_IS_TYPED = re.compile(
+    r"card|bank|\bpin\b|atm|cash|safe|lock|door|gate|alarm|phone|keypad|sim\b|tablet|ipad|pairing|bluetooth|disarm|stereo|handsfree|hands-free|headset|car\b|tv\b",
+    re.IGNORECASE,
+)
+_OF_ANOTHER = re.compile(
+    r"last|ending|ends in|postal|zip|post ?code|extension|invoice|order|ticket|account number|phone number",
+    re.IGNORECASE,
+)
+
+
+def _digits_are(text: str, at: int) -> Span | None:
+    if text[at - 1 : at].isalpha():
+        return None
+    match = _DIGITS_ARE.match(text, at)
+    if match is None or not may_be_code(match["secret"]):
+        return None
+    begin, end = line_start(text, at, 80), line_end(text, match.end(), 60)
+    is_one = _IS_TYPED.search(text, begin, end) is not None and _OF_ANOTHER.search(text, begin, end) is None
+    return match.span("secret") if is_one else None
+
+
+# --- "the code for the bike shed is 0837": what is opened, of a house
+
+_OF_PLACE = re.compile(
+    rf"code[ ](?:for|to|of|on)[ ](?:the|our|my|her|his|their|your)[ ](?:[a-z'’-]{{1,14}}[ ]){{0,3}}?(?:shed|bike|barn|attic|cellar|basement|gym|pool|pantry|cabin|cottage|flat|apartment|building|office|studio|garage|gate|door|lobby|stairwell|entrance|entry|hallway|laundry|mailbox|locker|lock|lockbox|safe|box|cupboard|cabinet|drawer|alarm|elevator|lift|bathroom|toilet|restroom|car[ ]park|parking|barrier|fence|yard|courtyard|storage|unit|airbnb|rental|keypad|suitcase|briefcase)(?:[ ](?:door|gate|lock|room|area|now|here|there|today|still)){{0,2}}[ ]?(?:is|was|:|=|,[ ]it['’]?s|has[ ]changed[ ]to|changed[ ]to)[ ](?:still[ ]|now[ ])?(?P<secret>[0-9]{{4,8}}[#*]?){ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+
+
+def _of_place(text: str, at: int) -> Span | None:
+    match = None if text[at - 1 : at].isalpha() else _OF_PLACE.match(text, at)
+    return match.span("secret") if match is not None and may_be_code(match["secret"].rstrip("#*")) else None
+
+
+_NUMBER_NEAR = Nearby(re.compile("[0-9]{4}"), 0, 60, 4, has_digit=True)
+
+
 RULES = (
     Rule("code-of-lock", "code", ("code", "pin", "combo", "passcode"), _of_lock, skips_prose=True, needs=Nearby(DIGIT, 0, 120)),
     Rule("code-opens", "code", ("open", "unlock", "disarm", "off with"), matching(_OPENS), has_digit=True),
@@ -81,3 +125,11 @@ RULES = (
     Rule("combination-said", "code", ("combination", "combo"), matching(_COMBINATION), has_digit=True),
 )  # fmt: skip
 """Digits behind a word for codes and a lock, behind a verb for opening, and combinations."""
+DIGITS_ALONE = (
+    Rule("digits-are", "code", ("the four", "my four", "the 4", "my 4", "the six", "the 6", "my 6", "my six", "the five", "the 5", "her 4", "his 4", "its 4", "our 4", "pairing ", "pair number", "bluetooth ", "unlock ", "disarm ", "keypad "), _digits_are, needs=_NUMBER_NEAR),
+)  # fmt: skip
+"""Digits where a text says how many they are, without a word for codes."""
+OF_PLACES = (
+    Rule("code-of-place", "code", ("code for ", "code to ", "code of ", "code on "), _of_place, needs=Nearby(re.compile("[0-9]{4}"), 0, 90, 4, has_digit=True)),
+)  # fmt: skip
+"""Codes for places in and around a house."""

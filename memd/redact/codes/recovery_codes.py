@@ -1,4 +1,4 @@
-"""Finds recovery codes and keys, which open an account, a vault or a disk when everything else is lost: single ones and lists."""
+"""Finds recovery codes and keys, which open an account, a vault or a disk when everything else is lost: single ones, lists and what is left of them."""
 
 import re
 
@@ -184,8 +184,39 @@ def _recovery(text: str, at: int) -> Span | None:
 # Six groups of four, which macOS shows once when it encrypts a disk.
 _FILEVAULT = r"filevault[^\n]{0,120}?(?P<secret>(?-i:(?=[A-Z-]{0,29}[0-9])(?=[0-9-]{0,29}[A-Z])[A-Z0-9]{4}(?:-[A-Z0-9]{4}){5}))(?![\w-])"
 
+
+# --- "Left over from the printed sheet is only a8f36-6f43e", "discord gave 10 of these": one of a list of codes
+
+_SPARE = (
+    "of these", "left over", "leftover", "printed", "lost the phone", "lost my phone", "new phone", "without the phone", "without my phone", "single use", "single-use",
+    "spare code", "one of the codes", "emergency", "discord gave", "github gave", "google gave", "last one of", "剩下", "打印的", "手机丢", "还剩",
+)  # fmt: skip
+_SPARE_CODE = re.compile(
+    r"(?<![\w/.:@#-])(?P<secret>(?=[a-z-]{0,9}[0-9])(?=[0-9-]{0,9}[a-z])(?:[a-z0-9]{4}-[a-z0-9]{4}|[a-f0-9]{5}-[a-f0-9]{5}|[a-z0-9]{5}-[a-z0-9]{5}))(?=[.,;!)]?[ \t]{0,4}(?:\n|\Z)|[,;.)][ ]|[ ][-–—(]|[，。；])"
+)
+_OF_ACCOUNT = re.compile(
+    r"discord|github|gitlab|google|microsoft|dropbox|paypal|proton|account|phone|authenticator|2fa|mfa|two-factor|login|log in|sheet|codes?\b|账号|验证|备用|手机",
+    re.IGNORECASE,
+)
+
+
+def _spare(text: str, at: int) -> Span | None:
+    match = _SPARE_CODE.search(text, at, at + 130)
+    if match is None or match.start() > at + 110 or "\n\n" in text[at : match.start()]:
+        return None
+    said = match["secret"].split("-")
+    # Names with a number have it in one part alone.
+    is_drawn = sum(DIGIT.search(part) is not None for part in said) == len(said)
+    is_one = is_drawn and _OF_ACCOUNT.search(text, max(0, at - 90), match.start()) is not None
+    return match.span("secret") if is_one else None
+
+
 SINGLE_CODES = (
     Rule("recovery-code", "code", _LABELS, _recovery, needs=Nearby(DIGIT, 0, 110)),
     Rule("recovery-key-of-disk", "code", ("filevault",), matching(_FILEVAULT, re.IGNORECASE)),
 )
 """Codes behind their label, and keys of disks that macOS encrypted."""
+LEFT_OVER = (
+    Rule("code-spare", "code", _SPARE, _spare, needs=Nearby(re.compile("[a-z0-9]{4}-[a-z0-9]{4}"), 0, 120, 9)),
+)  # fmt: skip
+"""One code of a list, beside what is left of it."""

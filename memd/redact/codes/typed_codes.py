@@ -312,6 +312,28 @@ _DIGITS_APART = Nearby(
     re.compile(r"[0-9][ .–-]{1,3}[0-9](?![0-9])"), 0, _CHARS_OF_APART + 24, 6, has_digit=True
 )
 
+
+# --- on a dial: "Safe: left to the first, right past once... 29-53-46-52"
+
+_DIALLED = re.compile(
+    r"(?:left|right|clockwise|turns?|links|rechts|gauche|droite|izquierda|derecha|左|右)[^\n0-9]{0,60}(?:[0-9][ ](?:times|turns)[^\n0-9]{0,30})?(?<![\w.,:/#+=-])(?P<secret>[0-9]{1,2}(?:(?:-|[ ][-–][ ]|[ ])[0-9]{1,2}){2,4})(?![ ]?[-–/.:][ ]?[0-9]|[\w%°])",
+    re.IGNORECASE,
+)
+_WITH_DIAL = (
+    "safe", "vault", "dial", "padlock", "combination", "combo", "tresor", "coffre", "caja fuerte", "cassaforte", "cofre", "kluis", "sejf", "сейф", "保险柜", "保险箱", "转盘", "金庫",
+)  # fmt: skip
+_DIAL = re.compile(rf"(?<![a-z])(?:{either(_WITH_DIAL)})(?![a-z]{{3}})", re.IGNORECASE)
+
+
+def _dialled(text: str, at: int) -> Span | None:
+    if _DIAL.match(text, at) is None:
+        return None
+    match = _DIALLED.search(text, at, line_end(text, at, 200))
+    if match is None or match.start() > at + 80 or is_counted(match["secret"]):
+        return None
+    return match.span("secret")
+
+
 RULES = (
     Rule("code-digits-apart", "code", shortest_anchors(_WORDS.codes), _digits_apart, needs=_DIGITS_APART),
     Rule(
@@ -329,3 +351,7 @@ RULES = (
     Rule("words-in-order", "password", (" words", "-words"), _in_order, needs=Nearby(re.compile(":"), 0, 30)),
 )  # fmt: skip
 """One rule a way to type, draw or turn a code."""
+DIALLED = (
+    Rule("safe-dialled", "code", _WITH_DIAL, _dialled, needs=Nearby(re.compile("[0-9](?:-|[ ][-–][ ]|[ ])[0-9]"), 0, 190, 4, has_digit=True)),
+)  # fmt: skip
+"""Combinations, where a text tells how a dial is turned."""

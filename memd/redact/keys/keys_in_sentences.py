@@ -1,4 +1,4 @@
-"""Finds keys that have no form of their own where a sentence or a setting tells them: digits, bytes, values of variables."""
+"""Finds keys that have no form of their own where a sentence or a setting tells them: digits, bytes, values of variables, devices of a house."""
 
 import re
 from typing import Final
@@ -163,6 +163,20 @@ def _variable(text: str, at: int) -> Span | None:
     return match.start("secret"), match.start("secret") + len(said)
 
 
+# --- "hue bridge username Zt6RkqY1b-5Vw...", "tuya local_key = 7f3bd0a91c4e2865": keys of devices of a house
+
+_OF_HOUSE = re.compile(
+    r"(?:(?:hue|bridge)[^\n]{0,30}?user(?:name)?|local_?[ ]?key|miio[ ]token|(?:xiaomi|miot|roborock|vacuum|yeelight)[^\n]{0,20}?token|(?:z-?wave|zigbee|thread|s0|s2)[^\n]{0,16}?(?:network[ ])?key)"
+    r"[\"']?[ ]?[:=]?[ ]{0,2}[\"']?(?P<secret>(?=[A-Za-z-]{0,30}[0-9])[A-Za-z0-9-]{40}|[0-9a-f]{32}|[0-9a-f]{16}|(?:0x[0-9a-f]{2},[ ]?){15}0x[0-9a-f]{2}|(?:[0-9a-f]{2}[ :]){15}[0-9a-f]{2})(?![\w-])",
+    re.IGNORECASE,
+)
+
+
+def _of_house(text: str, at: int) -> Span | None:
+    match = None if text[at - 1 : at].isalpha() else _OF_HOUSE.match(text, at)
+    return None if match is None else match.span("secret")
+
+
 RULES = (
     Rule(
         "key-hexadecimal-told",
@@ -185,3 +199,7 @@ RULES = (
     Rule("variable-told", "key", ("_key", "_token", "_secret", "_pass", "_pwd"), _variable),
 )
 """Keys that only their sentence tells."""
+OF_DEVICES = (
+    Rule("key-of-house", "key", ("hue", "bridge", "local_key", "localkey", "local key", "miio token", "xiaomi", "miot", "roborock", "vacuum", "yeelight", "z-wave", "zwave", "zigbee", "thread", "s0 key", "s2 key"), _of_house, needs=Nearby(re.compile("[0-9A-Fa-f]{2}"), 0, 70, 2)),
+)  # fmt: skip
+"""Keys of devices in a house."""

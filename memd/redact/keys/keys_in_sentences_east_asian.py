@@ -79,6 +79,25 @@ def _told(text: str, at: int) -> Span | None:
     return (start, end) if is_told and _is_key(said) else None
 
 
+# --- "token 的 secret 写死在 yml 里：ahkamnvzuahsfpnhqihslgvegb": small letters that are no words, behind a word for a key
+
+_JUMBLED = re.compile(
+    r"(?:secret|token|密钥|密匙|秘钥|私钥|签名|盐|salt)[^\nA-Za-z]{0,8}(?:[A-Za-z]{1,8})?[^\nA-Za-z]{0,16}[:：=是为][ ]?[\"'`“]?(?P<secret>[a-z]{18,40})(?![\w./-])",
+    re.IGNORECASE,
+)
+_HAN = re.compile("[一-鿿]")
+
+
+def _jumbled(text: str, at: int) -> Span | None:
+    match = _JUMBLED.match(text, at)
+    is_one = (
+        match is not None
+        and randomness.is_jumble(match["secret"])
+        and _HAN.search(text, at, match.start("secret"))
+    )
+    return match.span("secret") if match is not None and is_one else None
+
+
 RULES: Final = (
     Rule(
         "key-east-asian",
@@ -88,3 +107,7 @@ RULES: Final = (
         needs=Nearby(_IN_EAST, _CHARS_BEFORE, 40),
     ),
 )
+OF_LETTERS = (
+    Rule("key-of-letters-chinese", "key", ("secret", "token", "密钥", "密匙", "秘钥", "私钥", "签名", "盐", "salt"), _jumbled, needs=Nearby(re.compile("[一-鿿]"), 0, 40)),
+)  # fmt: skip
+"""Keys of small letters alone."""

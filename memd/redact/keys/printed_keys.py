@@ -1,8 +1,8 @@
-"""Finds keys that are printed on a label or a receipt: of licences and vouchers, and the network key of a router."""
+"""Finds keys that are printed on a label or a receipt: of licences, games and vouchers, and the network key of a router."""
 
 import re
 
-from memd.redact.rule import DIGIT, Nearby, Rule, Span, matching
+from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_end, matching
 from memd.redact.words.secret_words import either
 
 # Groups of capitals and digits, of licences, vouchers and encrypted disks.
@@ -32,6 +32,38 @@ _NETWORK_KEY = re.compile(
     re.IGNORECASE,
 )
 
+
+# --- "humble bundle leftover for Sam: VDBXM-LR5XY-32ISQ": keys of games
+
+_GAME_KEY = re.compile(
+    r"(?<![\w-])(?P<secret>(?=[A-Z-]{0,17}[0-9])(?=[0-9-]{0,17}[A-Z])[A-Z0-9]{5}(?:-[A-Z0-9]{5}){2,4})(?![\w-])"
+)
+
+
+def _of_game(text: str, at: int) -> Span | None:
+    match = _GAME_KEY.search(text, at, line_end(text, at, 120))
+    return None if match is None else match.span("secret")
+
+
+# --- on the label of a router: "hinten am Router: 22880499425417305413", "Pour la box, c'est B4AA42B81074A6E3A0112A152B"
+
+_BOXES = ("wlan", "wifi", "wi-fi", "router", "routeur", "fritz", "livebox", "freebox", "bbox", "la box", "modem", "speedport", "easybox", "easy box", "路由", "ルーター", "роутер", "вайфай")  # fmt: skip
+_ON_LABEL = re.compile(
+    r"(?:[:：=]|(?:c['’]est|is|it['’]?s|ist|lautet|es|è|é|est|это)(?=[ ]))[ ]{1,2}[\"'“`]?(?P<secret>[0-9]{16,20}|(?=[A-F]{0,25}[0-9])(?=[0-9]{0,25}[A-F])(?:[0-9A-F]{26}|[0-9A-F]{20}|[0-9A-F]{16}))(?![\w-]|[ ][a-z])"
+)
+_NUMBER_OF_DEVICE = re.compile(
+    r"s/?n\b|serial|imei|iccid|\bmac\b|model|serien|série|serie|account|customer|contract|kunden|client|vertrag|contrat|序列号|серийн|order|tracking|ref",
+    re.IGNORECASE,
+)
+
+
+def _on_label(text: str, at: int) -> Span | None:
+    match = _ON_LABEL.search(text, at, line_end(text, at, 130))
+    if match is None or _NUMBER_OF_DEVICE.search(text, max(at - 30, 0), match.start()) is not None:
+        return None
+    return match.span("secret") if len(set(match["secret"])) > 5 else None
+
+
 LICENCE_KEYS = (
     Rule(
         "key-groups",
@@ -46,3 +78,11 @@ NETWORK_KEYS = (
     Rule("network-key-digits", "password", _OF_NETWORK, matching(_NETWORK_KEY), needs=Nearby(DIGIT, 0, 60)),
 )
 """What a router has on its label."""
+KEYS_OF_GAMES = (
+    Rule("key-of-game", "key", ("humble", "steam", "gog", "epic games", "bundle", "office 20", "office:", "windows 1", "windows:", "parallels", "vmware", "kaspersky", "norton", "redeem", "game key", "cd key", "cd-key", "leftover", "spare key", "兑换", "激活"), _of_game, needs=Nearby(re.compile("[A-Z0-9]{5}-[A-Z0-9]{5}-"), 0, 120, 12)),
+)  # fmt: skip
+"""Keys in groups, beside the shop or the program."""
+KEYS_OF_ROUTERS = (
+    Rule("key-of-router", "password", _BOXES, _on_label, needs=Nearby(re.compile("[0-9A-F]{16}"), 0, 130, 16)),
+)  # fmt: skip
+"""A network key that nothing names, beside the router."""

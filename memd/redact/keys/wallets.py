@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import groupby
 
-from memd.redact.rule import Covered, Rule, Span, matching, sought, within_reach
+from memd.redact.rule import Covered, Nearby, Rule, Span, matching, sought, within_reach
+from memd.redact.values import randomness
 from memd.redact.words.bip39 import languages, numbers_of, words_of
 
 _LABEL = re.compile(
@@ -189,6 +190,36 @@ _SPEAKS_OF_PHRASE = (
     "wiederherstellungsphrase", "frase de recuper", "frase di recupero", "frase semilla", "сид-фраза", "фраза восстановления", "мнемоническая фраза", "시드 구문", "시드구문", "복구 구문", "복구구문", "니모닉", "シードフレーズ", "リカバリーフレーズ", "ニーモニック",
 )  # fmt: skip
 
+
+# --- "paper wallet sweeps with K2wshus...": the form of a private key of Bitcoin
+
+_OF_BITCOIN = re.compile(
+    r"(?<![A-Za-z0-9])(?P<secret>[KL][1-9A-HJ-NP-Za-km-z]{51}|5[1-9A-HJ-NP-Za-km-z]{50})(?![A-Za-z0-9])"
+)
+
+
+def _of_bitcoin(text: str, at: int) -> Span | None:
+    match = _OF_BITCOIN.search(text, max(0, at - 120), at + 220)
+    is_one = match is not None and randomness.mixes(match["secret"])
+    return match.span("secret") if match is not None and is_one else None
+
+
+# --- "write it on paper ok? talent parade ladder ...": a row of as many words as a wallet has, all of which it may draw
+
+_ROW_OF_WORDS = re.compile(
+    r"(?<![\w'’-])(?P<secret>[a-z]{3,8}(?:[ ][a-z]{3,8}){11,23})(?=[.!]?[\"'”)]?[ \t]{0,4}(?:\n|\Z))"
+)
+_LENGTHS = frozenset({12, 15, 18, 21, 24})
+
+
+def _of_wallet(text: str, at: int) -> Span | None:
+    for match in _ROW_OF_WORDS.finditer(text, max(0, at - 220), at + 330):
+        words = match["secret"].split(" ")
+        if len(words) in _LENGTHS and len(set(words)) == len(words) and words_of("english").issuperset(words):
+            return match.span("secret")
+    return None
+
+
 RULES = (
     Rule("seed-phrase", "seed-phrase", _SPEAKS_OF_PHRASE, walk=_phrases),
     Rule("seed-phrase-numbered", "seed-phrase", ("12. ", "12) ", "12."), _numbered),
@@ -215,3 +246,8 @@ RULES = (
     Rule("ethereum-accounts", "wallet-key", ("accounts",), _OF_ACCOUNTS),
 )
 """Words, where a wallet is spoken of; and keys that have no beginning of their own."""
+KEYS_AND_WORDS_ALONE = (
+    Rule("bitcoin-key", "wallet-key", ("wallet", "sweep", "bitcoin", "btc", "wif ", "wif)", "wif:", "private key", "privkey", "钱包", "私钥"), _of_bitcoin, needs=Nearby(re.compile("[KL5][1-9A-HJ-NP-Za-km-z]{50}"), 120, 160, 51)),
+    Rule("wallet-words-alone", "seed-phrase", ("write it on", "write it down", "write them", "write these", "write this", "on paper", "backup", "back up", "metal plate", "offline", "cold storage", "restore", "safe place", "抄下", "抄在", "备份", "保管"), _of_wallet, needs=Nearby(re.compile("(?<![a-z])(?:[a-z]{3,8}+[ ]){11}[a-z]{3}"), 220, 220, 108)),
+)  # fmt: skip
+"""What has the form of a key or a phrase, where no wallet is named."""

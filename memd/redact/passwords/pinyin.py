@@ -1,12 +1,13 @@
 """Finds passwords of Chinese words in Latin letters behind a label: "wifi 密码 jintianyehenkaixin", "pw 还是 woaixuexi_zhende".
 
 A word of another language may consist of syllables of Chinese, too ("database"). So a password has at least four of them, or five in
-parts, and nearly as many letters for each as Chinese has on average.
+parts, and nearly as many letters for each as Chinese has on average. Behind a label that is written so, too, it may be any password.
 """
 
 import re
 
 from memd.redact.rule import Nearby, Rule, Span
+from memd.redact.values import secret_values
 from memd.redact.words.chinese_syllables import CHINESE_SOUNDS, fewest_syllables
 
 # The fewest syllables and letters.
@@ -81,8 +82,28 @@ _ALONE = re.compile(
 )
 _LETTERS = re.compile("[A-Za-z]{3}")
 
+
+# --- "wo de mima shi huahua0611": the Chinese word in Latin letters
+
+_PINYIN = re.compile(
+    r"(?<![a-z])(?:mi[ ]?ma|kou[ ]?ling)[ ]?(?:shi|wei|:|：|=|gai[ ]?cheng|gai[ ]?le|huan[ ]?cheng)[ ]{0,2}[\"'`]?(?P<secret>[!-~]{5,40}?)(?=[\"'`]?[.,;!?)]?(?:\s|\Z)|[，。])",
+    re.IGNORECASE,
+)
+
+
+def _in_pinyin(text: str, at: int) -> Span | None:
+    match = _PINYIN.match(text, at)
+    if match is None or secret_values.is_reference(match["secret"]):
+        return None
+    return match.span("secret") if secret_values.is_strong(match["secret"]) else None
+
+
 RULES = (
     Rule("password-pinyin", "password", ("密码", "密碼", "口令"), _behind, needs=Nearby(_LETTERS, 0, 90, 3)),
     Rule("password-pinyin-pw", "password", ("pw",), _behind, needs=Nearby(re.compile("[一-鿿]"), 0, 16)),
 )
 """One rule for Chinese labels, and one for those in Latin letters."""
+LABELS_IN_PINYIN = (
+    Rule("password-in-pinyin", "password", ("mima", "mi ma", "kouling", "kou ling"), _in_pinyin),
+)
+"""Any password behind a label in Latin letters."""

@@ -262,6 +262,22 @@ _ENDS_JAPANESE = re.compile(
     "(?:と(?:答え|言|伝え)|に(?:し|設定|変)|(?:[ ](?:라고|으로|로))(?![가-힣])|라고[ ]).{0,12}\\Z"
 )
 
+
+# --- "telephone banking password Heron": a word that a bank asks for
+
+_BANK_WORD = re.compile(
+    r"(?:(?:telephone|phone|tele)[ -]?banking[ ](?:password|word|passcode)|memorable[ ](?:word|name))(?:[ ](?:is|was)|[ ]?[:=])?[ ][\"'“]?(?P<secret>(?-i:[A-Z])[a-z]{3,15}[0-9]{0,4})(?=[\"'”]?[.,;!)]?(?:[ \t]{0,4}(?:\n|\Z)|[ ][(–-]))",
+    re.IGNORECASE,
+)
+
+
+def _bank_word(text: str, at: int) -> Span | None:
+    match = _BANK_WORD.match(text, at)
+    if match is None or match["secret"].lower() in secret_values.HARMLESS_WORDS:
+        return None
+    return match.span("secret")
+
+
 RULES = (
     Rule("word-said-aloud", "password", shortest_anchors(_WORDS.words), _said_aloud),
     Rule(
@@ -283,3 +299,7 @@ RULES = (
     Rule("answer-abroad", "password", ("first pet", *_WORDS.people, *_WORDS.questions), _answered),
 )
 """Answers behind a colon, in a sentence, what is remembered, and words that are said on the telephone."""
+WORDS_OF_BANKS = (
+    Rule("word-of-bank", "password", ("telephone bank", "phone bank", "telebank", "tele-bank", "memorable word", "memorable name"), _bank_word),
+)  # fmt: skip
+"""Words that a bank asks for on the telephone."""

@@ -3,6 +3,8 @@
 import re
 from itertools import pairwise
 
+from memd.redact.values import secret_candidates
+
 ENDS_NUMBER = r"(?![\w%]|[.,:/-][0-9]|[ ]{0,20}(?:lines|bytes|characters|chars|files|words|tokens|times|digits|%)(?![a-z]))"
 """What no code is followed by: more of a number, or what the number counts."""
 # In India a PIN code is the postal one.
@@ -26,3 +28,8 @@ def is_counted(said: str) -> bool:
     """Return whether digits have the same distance from each to the next: a series, or one digit over and over."""
     digits = list(map(int, re.findall("[0-9]+" if re.search("[0-9]{2}[ -]", said) else "[0-9]", said)))
     return len(digits) > 2 and len({after - before for before, after in pairwise(digits)}) == 1
+
+
+def may_be_code(said: str) -> bool:
+    """Return whether digits are neither a year, nor a round number, nor a series."""
+    return not (secret_candidates.is_year(said) or said.endswith("000") or is_counted(said))
