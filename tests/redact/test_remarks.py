@@ -13,7 +13,7 @@ _CODE_BEHIND = int(shipped("memd.redact.codes.typed_codes._CHARS_BEHIND"))
 _REMARK_BEFORE = int(shipped("memd.redact.passwords.beside_a_remark._CHARS_BEFORE"))
 _REMARK_BEHIND = int(shipped("memd.redact.passwords.beside_a_remark._CHARS_BEHIND"))
 _MADE_OF = int(shipped("memd.redact.passwords.described._CHARS_OF_LINE"))
-_MISSED = int(shipped("memd.redact.programs.other_inputs._CHARS_OF_MISSED"))
+_MISSED = int(shipped("memd.redact.programs.shell_input._CHARS_OF_MISSED"))
 
 
 def _filled(chars: int) -> str:

@@ -1,9 +1,9 @@
-"""Finds keys that have no form of their own where a sentence or a setting tells them: digits, bytes, values of variables, devices of a house."""
+"""Finds keys that have no form of their own where a sentence or a setting tells them: digits, bytes, values of variables, keys of devices."""
 
 import re
 from typing import Final
 
-from memd.redact.rule import Nearby, Rule, Span
+from memd.redact.rule import Nearby, Rule, Span, matching
 from memd.redact.values import secret_values
 from memd.redact.words.secret_words import SECRET_WORDS, either
 
@@ -177,6 +177,38 @@ def _of_house(text: str, at: int) -> Span | None:
     return None if match is None else match.span("secret")
 
 
+# --- KEY FOUND! [ 6d:75:64:6c ], unlock seq: 0xDE 0x17 0x90 0x4C
+
+_BYTES = re.compile(
+    r"(?:unlock|pairing|dongle|secret|auth|arming|disarm|access|challenge|response|key)[^\n:=]{0,24}(?:seq(?:uence)?|bytes|code|key|frame|payload)?[^\n:=]{0,10}[:=][ ]?[{\[(]?(?P<secret>(?:0x[0-9a-f]{2}[ ,]{1,2}){3,31}0x[0-9a-f]{2})(?![ ,]{1,2}0x)",
+    re.IGNORECASE,
+)
+
+
+# --- const IV = CryptoJS.enc.Utf8.parse('0vhT7mZq2LcXw8Ed'), beside the key of the cipher
+
+_VECTOR = re.compile(
+    r"iv[\"']?[ ]?(?:[:=]|=>)[ ]?(?:new[ ])?(?:[\w.]{1,40}\([ ]?)?[bB]?[\"'](?P<secret>(?=[A-Za-z]{0,40}[0-9])(?=[0-9]{0,40}[A-Za-z])[A-Za-z0-9]{16}|[0-9a-f]{32})[\"']",
+    re.IGNORECASE | re.ASCII,
+)
+_ENCRYPTS = re.compile(r"(?<![a-z])(?:aes|des3?|sm4|3des)(?![a-z])|crypt|cipher", re.IGNORECASE)
+
+
+def _vector(text: str, at: int) -> Span | None:
+    before = text[at - 1 : at]
+    is_inside = before.isalnum() and not (text[at].isupper() and before.islower())
+    match = None if is_inside else _VECTOR.match(text, at)
+    if match is None or _ENCRYPTS.search(text, max(0, at - 200), match.end() + 160) is None:
+        return None
+    has_key = _KEY_BESIDE.search(text, max(0, at - 200), match.end() + 160) is not None
+    return match.span("secret") if has_key else None
+
+
+_KEY_BESIDE = re.compile(
+    r"key[\"']?[ ]?(?:[:=]|=>)[ ]?(?:new[ ])?(?:[\w.]{1,40}\([ ]?)?[bB]?[\"']", re.IGNORECASE
+)
+
+
 RULES = (
     Rule(
         "key-hexadecimal-told",
@@ -203,3 +235,11 @@ OF_DEVICES = (
     Rule("key-of-house", "key", ("hue", "bridge", "local_key", "localkey", "local key", "miio token", "xiaomi", "miot", "roborock", "vacuum", "yeelight", "z-wave", "zwave", "zigbee", "thread", "s0 key", "s2 key"), _of_house, needs=Nearby(re.compile("[0-9A-Fa-f]{2}"), 0, 70, 2)),
 )  # fmt: skip
 """Keys of devices in a house."""
+VECTORS = (
+    Rule("vector-of-cipher", "key", ("iv=", "iv =", "iv:", "iv :", 'iv"', "iv'"), _vector, needs=Nearby(re.compile("[\"'][A-Za-z0-9]{16}"), 0, 60, 17)),
+)  # fmt: skip
+"""What is set beside the key of a cipher."""
+OF_DONGLES = (
+    Rule("bytes-of-key", "key", ("unlock", "pairing", "dongle", "disarm", "challenge"), matching(_BYTES), needs=Nearby(re.compile("0x"), 0, 60, 2, has_digit=True)),
+)  # fmt: skip
+"""Bytes that unlock something."""

@@ -2,8 +2,9 @@
 
 import re
 
-from memd.redact.rule import Find, Rule, Span, matching, sought
-from memd.redact.values import randomness, secret_values
+from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span, matching, sought
+from memd.redact.values import randomness, secret_candidates, secret_values
+from memd.redact.values.fixed_places import QUOTED_OR_BARE, quoted_or_bare
 
 # A quoted value of -p, attached or separate, is a password in any program.
 _ATTACHED = re.compile(r"""-p(?=(?P<quote>["'])(?P<secret>[^\s"']{3,200})(?P=quote))""")
@@ -332,6 +333,27 @@ def _of_windows(text: str, at: int) -> Span | None:
     return match.span(group)
 
 
+# --- relay --hmac stoatweasel12, tnl run --tok=AAAE.p9.7qZ
+
+_RARE_FLAG = re.compile(
+    rf"--(?:hmac|tok|authkey|pw|passw|passwort|join-key|join-token|enrol?l?-(?:key|token)|psk|admin-pass|rpcpassword|rpc-secret)[ =](?:{QUOTED_OR_BARE})(?=\s|\Z|[\"'`,;)])",
+    re.IGNORECASE,
+)
+
+
+def _rarely_flagged(text: str, at: int) -> Span | None:
+    match = _RARE_FLAG.match(text, at)
+    if match is None:
+        return None
+    said, span = quoted_or_bare(match)
+    is_one = (
+        DIGIT.search(said) is not None
+        and not said.startswith(("/", ".", "~"))
+        and secret_values.is_strong(said)
+    )
+    return span if is_one and not secret_candidates.names_thing(said) else None
+
+
 RULES = (
     Rule("password-flag", "password", (" -",), _flagged),
     Rule("password-flag-below", "password", ("\\\n-",), lambda text, at: _flagged(text, at + 1)),
@@ -528,3 +550,9 @@ RULES = (
     ),
 )  # fmt: skip
 """Each kind of place on a command line."""
+RARE_FLAGS = (
+    Rule(
+        "flag-of-secret", "token", ("--",), _rarely_flagged, needs=Nearby(re.compile("[a-z][ =]"), 0, 24, 2)
+    ),
+)
+"""Flags for secrets of programs without a rule of their own."""

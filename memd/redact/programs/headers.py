@@ -1,9 +1,9 @@
-"""Finds credentials in HTTP headers, in any notation."""
+"""Finds credentials in HTTP headers, in any notation: those of the standard, and those that an application names itself."""
 
 import re
 
-from memd.redact.rule import Rule, Span, matching
-from memd.redact.values import randomness
+from memd.redact.rule import DIGIT, Nearby, Rule, Span, matching
+from memd.redact.values import randomness, secret_values
 
 _SCHEMES = r"(?P<scheme>bearer|basic|token|digest|apikey|api-key|bot|key|negotiate|ntlm|oauth|hawk|ssws|signature|aws4-hmac-sha256|discordbot)"
 _AUTHORIZATION = re.compile(
@@ -107,6 +107,34 @@ def _cookie(text: str, at: int) -> Span | None:
     return pairs.span()
 
 
+# --- -H 'X-Fathom-Key: fth.live.9QmZ02.rLxV7'
+
+_HEADER = re.compile(
+    r"(?:key|token|secret|auth|password|passcode)\\{0,3}[\"']?[ ]?(?::|=>|,)[ ]{0,3}\\{0,3}[\"']?(?P<secret>[\w.~+/=|!@#^*-]{6,200})(?=\\{0,3}[\"'`\s,;)}]|\Z)",
+    re.IGNORECASE | re.ASCII,
+)
+_NAME_OF_HEADER = re.compile(r"(?<![\w-])x-(?:[a-z0-9]{1,20}-){0,4}\Z", re.IGNORECASE)
+_NO_HEADER = re.compile(
+    r"(?:idempotency|cache|partition|routing|sort|object|public|request|trace|surrogate|sec|hot)-\Z",
+    re.IGNORECASE,
+)
+
+
+def _in_header(text: str, at: int) -> Span | None:
+    name = _NAME_OF_HEADER.search(text[max(0, at - 60) : at])
+    match = None if name is None or _NO_HEADER.search(name[0]) else _HEADER.match(text, at)
+    if match is None:
+        return None
+    said = match["secret"].rstrip(".,")
+    is_one = (
+        DIGIT.search(said) is not None
+        and re.search("[A-Za-z]", said) is not None
+        and not secret_values.is_reference(said)
+        and not randomness.looks_like_words(said)
+    )
+    return (match.start("secret"), match.start("secret") + len(said)) if is_one else None
+
+
 RULES = (
     Rule("authorization", "authorization", ("authorization",), _authorization, skips_prose=True),
     Rule("bearer", "authorization", ("bearer",), _bearer),
@@ -128,3 +156,7 @@ RULES = (
     Rule("cookie", "cookie", ("cookie", "-b "), _cookie, skips_prose=True),
 )
 """Each header, and the schemes of Authorization where they stand alone."""
+OWN_HEADERS = (
+    Rule("header-named", "token", tuple(f"-{word}" for word in ("key", "token", "secret", "auth", "password", "passcode")), lambda text, at: _in_header(text, at + 1), needs=Nearby(re.compile("[xX]-"), 60, 0, 2)),
+)  # fmt: skip
+"""Headers that an application names itself."""

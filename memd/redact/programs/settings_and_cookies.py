@@ -1,4 +1,4 @@
-"""Finds secrets at fixed places of settings, code and cookies: "snmp-server community ... RO", "Pwd={...};", "sessionid: ..."."""
+"""Finds secrets at fixed places of settings, code, options of mounts and cookies: "snmp-server community ... RO", "Pwd={...};", "sid: ..."."""
 
 import re
 
@@ -332,6 +332,50 @@ def _node(text: str, at: int) -> Span | None:
 
 _NAMES_SECRET = Nearby(re.compile("(?:pass|PASS|Pass|secret|cred|auth|token|vault|key|login)"), 0, 200, 6)
 
+
+# --- //nas/vid /mnt/v cifs user=tv,pass=lanternfish,vers=3
+
+_OPTION = re.compile(
+    r"(?<=[\s,])(?:pass|password|passwd|pwd|pw)=(?P<secret>[^\s,=\"'$<{(\[]{4,64})(?=,[a-z_]{2,20}(?:=|,|\s)|\s|\Z)",
+    re.IGNORECASE,
+)
+_OPTIONS_BEFORE = re.compile(
+    r"(?<![\w.-])(?:user|username|domain|dom|vers|uid|gid|rw|ro|sec|guest|noauto|credentials)(?:=[^\s,]{0,40})?,(?:[\w=.-]{1,40},){0,6}\Z",
+    re.IGNORECASE,
+)
+_OPTIONS_BEHIND = re.compile(
+    r",(?:[\w=.-]{1,40},){0,4}(?:user|username|domain|vers|uid|gid|sec|rw|ro)(?:=|,|\s)", re.IGNORECASE
+)
+
+
+def _mounted(text: str, at: int) -> Span | None:
+    match = _OPTION.match(text, at)
+    if match is None or secret_values.is_reference(match["secret"]):
+        return None
+    is_one = _OPTIONS_BEFORE.search(text[max(0, at - 90) : at]) is not None or (
+        _OPTIONS_BEHIND.match(text, match.end()) is not None
+        and re.search(r"cifs|mount|smb|davfs|sshfs|//", text[max(0, at - 90) : at]) is not None
+    )
+    return match.span("secret") if is_one else None
+
+
+# --- "bthomehub" * "pontoon" *
+
+_OF_PPP = re.compile(
+    r"[\"']?[\w.@+-]{1,64}[\"']?[ \t]{1,8}\*[ \t]{1,8}\"(?P<secret>[^\"\n]{3,64})\"[ \t]{1,8}(?:\*|[0-9.]{7,15})(?=\s|\Z)"
+)
+_SPEAKS_OF_PPP = re.compile(r"ppp|chap|pap|pptp|l2tp|secrets|dsl|broadband", re.IGNORECASE)
+
+
+def _of_ppp(text: str, at: int) -> Span | None:
+    left = max(0, at - 66)
+    start = max(text.rfind("\n", left, at) + 1, text.rfind(" ", left, at - 1) + 1, left)
+    match = _OF_PPP.match(text, start)
+    if match is None or match.start("secret") < at:
+        return None
+    return match.span("secret") if _SPEAKS_OF_PPP.search(text, max(0, at - 200), at) is not None else None
+
+
 RULES = (
     Rule("wireless-key", "password", ("wireless.",), _WIRELESS),
     Rule("mail-letters", "password", ("pass",), _of_mail, needs=Nearby(re.compile("[\"'](?:[A-Z]{16}|[a-z]{16})[\"']"), 0, 20, 18)),
@@ -384,3 +428,9 @@ RULES = (
     Rule("salt-named", "key", ("hash_salt'", "blowfish_secret'", "secret_salt'", "cookie_secret'", "app_secret'"), _behind(r"[a-z_]{8,18}'\]?[ ]?(?:=>?|,)[ ]?'(?P<secret>[^'\n]{16,128})'"), needs=Nearby(DIGIT, 0, 60)),
     Rule("user-flag-and-password", "password", ("-u ", "-user ", "-username ", "--user "), _with_user, needs=Nearby(re.compile("-[pP]"), 0, 80, 2)),
 )  # fmt: skip
+MOUNTS = (
+    Rule("mount-option", "password", ("pass=", "password=", "passwd=", "pwd=", "pw="), _mounted, needs=Nearby(re.compile(","), 90, 80)),
+)  # fmt: skip
+"""Options of a mount."""
+PPP = (Rule("ppp-secret", "password", ('* "', '*\t"'), _of_ppp),)
+"""Lines of users of PPP."""

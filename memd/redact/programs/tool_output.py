@@ -2,7 +2,7 @@
 
 import re
 
-from memd.redact.rule import Find, Nearby, Rule, Span
+from memd.redact.rule import Find, Nearby, Rule, Span, matching
 from memd.redact.values import secret_values
 
 
@@ -60,6 +60,9 @@ def _at_redis(text: str, at: int) -> Span | None:
     if match is None or _REDIS.search(text, max(0, at - 66), at) is None:
         return None
     return None if secret_values.is_reference(match["secret"]) else match.span("secret")
+
+
+_CRACKED = re.compile(r"key found![ ]?\[[ ]?(?P<secret>[^\]\n]{5,120}?)[ ]?\]", re.IGNORECASE)
 
 
 RULES = (
@@ -143,4 +146,6 @@ RULES = (
         _at(r"pass?s?w?(?:rod|owrd|word|wod|od)(?:[ ](?:for|to|of)(?:[ ][\w.-]{1,20}){1,4}?)?(?:[ ]is|[ ]?[:=])[ ][\"'`]?(?P<secret>[!-~]{6,64})", strong=True),
     ),
 )  # fmt: skip
-"""Rules for the output and the input of tools, devices and exports."""
+"""The output and the input of tools, devices and exports."""
+CRACKED = (Rule("key-cracked", "password", ("key found!",), matching(_CRACKED)),)
+"""What a program prints that has found a password."""

@@ -1,10 +1,11 @@
-"""Finds credentials in URLs and in database addresses."""
+"""Finds credentials in URLs, in database addresses and in addresses of streams."""
 
 import re
 import string
 
 from memd.redact.rule import Rule, Span, matching, stem
 from memd.redact.values import randomness
+from memd.redact.values.fixed_places import with_digit
 
 _USERINFO = re.compile(
     r"""://(?:(?P<user>[^\s/@:"'<>`\\?\#]{0,200}):(?P<password>[^\s/@"'<>`]{1,300}(?:@[^\s/@"'<>`,)]{0,100}(?=@))?)@(?=[\w.\[$%{-])
@@ -93,6 +94,14 @@ def _before_protocol(text: str, at: int) -> Span | None:
     return left + match.start("secret"), left + match.end("secret")
 
 
+# --- rtmp://ingest.pond.example/app/pond-7q7q-l0l0-xmas
+
+_STREAM = re.compile(
+    r"rtmps?://[\w.:-]{3,80}/[\w.-]{1,40}/(?:[\w.-]{1,40}/)?(?P<secret>[\w-]{8,80})(?![\w./-])",
+    re.IGNORECASE | re.ASCII,
+)
+
+
 RULES = (
     Rule("url-userinfo", "url-password", ("://",), _userinfo),
     Rule("url-query", "url-token", _NAMES, _query, in_token=True),
@@ -115,3 +124,5 @@ RULES = (
     ),
 )
 """Userinfo, parameters, and the ways of their own that some databases have."""
+STREAMS = (Rule("stream-key", "token", ("rtmp://", "rtmps://"), with_digit(_STREAM)),)
+"""Addresses to which a stream is sent."""
