@@ -5,6 +5,7 @@ from typing import Final
 
 from memd.redact.rule import Nearby, Rule, Span, matching
 from memd.redact.values import secret_values
+from memd.redact.values.fixed_places import in_place
 from memd.redact.words.secret_words import SECRET_WORDS, either
 
 # The purpose of a key: "the key" alone may be one of a cache, a table or a keyboard.
@@ -243,3 +244,7 @@ OF_DONGLES = (
     Rule("bytes-of-key", "key", ("unlock", "pairing", "dongle", "disarm", "challenge"), matching(_BYTES), needs=Nearby(re.compile("0x"), 0, 60, 2, has_digit=True)),
 )  # fmt: skip
 """Bytes that unlock something."""
+BESIDE_VENDOR = (
+    Rule("zhipu-key", "key", ("智谱", "zhipu"), in_place(r"(?:智谱|zhipu)[^\n]{0,40}?(?<![\w.])(?P<secret>[0-9a-f]{32}\.[a-z0-9]{16})(?!\w)")),
+)  # fmt: skip
+"""Keys beside the name of their vendor."""

@@ -5,6 +5,7 @@ import string
 
 from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, sought, stem
 from memd.redact.values import randomness, secret_values
+from memd.redact.values.fixed_places import in_place
 from memd.redact.values.joined_words import is_made_of_words
 from memd.redact.values.secret_values import Strength
 from memd.redact.words.secret_words import SECRET_WORDS
@@ -521,3 +522,12 @@ RULES = (
     Rule("password-of-program", "password", ("pass",), _of_program, needs=Nearby(_FOUR_BY_FOUR, 0, 69, 20)),
 )
 """What is said of passwords, tokens and keys, in English."""
+MISTYPED = (
+    Rule(
+        "password-mistyped",
+        "password",
+        ("passwrod", "passowrd", "pasword", "passwod", "passsword"),
+        in_place(r"pass?s?w?(?:rod|owrd|word|wod|od)(?:[ ](?:for|to|of)(?:[ ][\w.-]{1,20}){1,4}?)?(?:[ ]is|[ ]?[:=])[ ][\"'`]?(?P<secret>[!-~]{6,64})", strong=True),
+    ),
+)  # fmt: skip
+"""Behind a label with a typing error."""

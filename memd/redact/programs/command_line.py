@@ -4,7 +4,7 @@ import re
 
 from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span, matching, sought
 from memd.redact.values import randomness, secret_candidates, secret_values
-from memd.redact.values.fixed_places import QUOTED_OR_BARE, quoted_or_bare
+from memd.redact.values.fixed_places import QUOTED_OR_BARE, in_place, quoted_or_bare
 
 # A quoted value of -p, attached or separate, is a password in any program.
 _ATTACHED = re.compile(r"""-p(?=(?P<quote>["'])(?P<secret>[^\s"']{3,200})(?P=quote))""")
@@ -556,3 +556,13 @@ RARE_FLAGS = (
     ),
 )
 """Flags for secrets of programs without a rule of their own."""
+LOGINS_AND_PASSPHRASES = (
+    Rule("database-login", "password", ("disql ",), in_place(r"disql[ ][\"']?[\w$]{1,40}/(?P<quote>(?:\\?[\"']){1,3})?(?P<secret>(?(quote)[^\s\"'\\]{4,64}|[^\s@\"'/\\]{4,64}))(?=(?:\\?[\"']){1,3}|@|\s|\Z)")),
+    Rule(
+        "key-passphrase",
+        "password",
+        ("ssh-keygen",),
+        in_place(r"ssh-keygen\b[^\n|;&]{0,120}?[ ]-[NP][ ](?P<quote>[\"'])(?P<secret>[^\"'\n$]{4,100})(?P=quote)"),
+    ),
+)  # fmt: skip
+"""The login of a client of a database, and the passphrase of a key."""

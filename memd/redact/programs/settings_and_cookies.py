@@ -4,6 +4,7 @@ import re
 
 from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span, line_start, sought
 from memd.redact.values import randomness, secret_values
+from memd.redact.values.fixed_places import in_place
 from memd.redact.words.secret_words import SECRET_WORDS, either
 
 
@@ -434,3 +435,7 @@ MOUNTS = (
 """Options of a mount."""
 PPP = (Rule("ppp-secret", "password", ('* "', '*\t"'), _of_ppp),)
 """Lines of users of PPP."""
+COOKIES_BY_NAME = (
+    Rule("session-cookie", "cookie", ("sessdata=", "bili_jct="), in_place(r"[a-z_]{8}=(?P<secret>[\w%*.,-]{16,200})")),
+)  # fmt: skip
+"""Cookies that one site names so."""

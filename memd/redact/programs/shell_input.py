@@ -5,7 +5,7 @@ import re
 
 from memd.redact.rule import Nearby, Rule, Span, line_end, line_start
 from memd.redact.values import secret_values
-from memd.redact.values.fixed_places import QUOTED_OR_BARE, quoted_or_bare
+from memd.redact.values.fixed_places import QUOTED_OR_BARE, in_place, quoted_or_bare
 
 # --- cryptsetup luksOpen /dev/sdb2 bak <<< 'thirteen grey herons'
 
@@ -77,3 +77,13 @@ ENCODED_AND_MISSED = (
     Rule("typed-too-late", "password", ("command not found", "unknown command"), _missed),
 )  # fmt: skip
 """What is decoded from base64, and what came too late for a prompt."""
+PASSPHRASES_OF_DISKS = (
+    Rule(
+        "disk-passphrase",
+        "password",
+        ("echo ", "printf "),
+        in_place(r"(?:echo[ ](?:-n[ ])?|printf[ ])(?P<quote>[\"'])(?P<secret>[^\"'\n$]{4,100})(?P=quote)[ ]?\|[ ]?(?:sudo[ ])?cryptsetup\b"),
+        needs=Nearby(re.compile("cryptsetup"), 0, 140, 10),
+    ),
+)  # fmt: skip
+"""What is piped into the program that opens a disk."""

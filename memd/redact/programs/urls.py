@@ -1,11 +1,11 @@
-"""Finds credentials in URLs, in database addresses and in addresses of streams."""
+"""Finds credentials in URLs, and in addresses of databases, streams, proxies and panels."""
 
 import re
 import string
 
 from memd.redact.rule import Rule, Span, matching, stem
 from memd.redact.values import randomness
-from memd.redact.values.fixed_places import with_digit
+from memd.redact.values.fixed_places import in_place, with_digit
 
 _USERINFO = re.compile(
     r"""://(?:(?P<user>[^\s/@:"'<>`\\?\#]{0,200}):(?P<password>[^\s/@"'<>`]{1,300}(?:@[^\s/@"'<>`,)]{0,100}(?=@))?)@(?=[\w.\[$%{-])
@@ -126,3 +126,15 @@ RULES = (
 """Userinfo, parameters, and the ways of their own that some databases have."""
 STREAMS = (Rule("stream-key", "token", ("rtmp://", "rtmps://"), with_digit(_STREAM)),)
 """Addresses to which a stream is sent."""
+ADDRESSES = (
+    Rule("proxy-address", "url-password", ("ss://",), in_place(r"(?<![a-z])ss://(?P<secret>[\w+/-]{16,200}={0,2})(?=[@#]|\s|\Z)")),
+    Rule("calendar-address", "url-token", ("/private-",), in_place(r"/private-(?P<secret>[0-9a-f]{32})(?=/basic\.ics)")),
+    Rule("node-address", "url-token", (".alchemy.com/v2/",), in_place(r"\.alchemy\.com/v2/(?P<secret>[\w-]{24,48})(?![\w-])")),
+    Rule(
+        "panel-path",
+        "url-token",
+        ("面板地址", "面板入口", "安全入口", "访问路径"),
+        in_place(r"[面安访][板全问][地入路][址口径][ ]?[:：]?[ ]?`?(?:https?://[^\s/]{4,80})?/(?P<secret>(?=[a-z]{0,31}[0-9])[a-z0-9]{6,32})/?`?(?=[\s，。,]|\Z)"),
+    ),
+)  # fmt: skip
+"""Addresses of proxies, calendars, nodes and panels."""

@@ -41,3 +41,23 @@ def with_digit(pattern: re.Pattern[str]) -> Find:
         return match.span("secret") if match is not None and is_one else None
 
     return find
+
+
+def in_place(written: str, *, strong: bool = False) -> Find:
+    """Return a Find for the group "secret" of a pattern; references to secrets are left out.
+
+    Args:
+        written: The pattern.
+        strong: Whether the secret must have letters and digits, since a word may be at that position.
+    """
+    pattern = re.compile(written, re.IGNORECASE)
+
+    def find(text: str, at: int) -> Span | None:
+        match = pattern.match(text, at)
+        if match is None or secret_values.is_reference(match["secret"]):
+            return None
+        if strong:
+            return secret_values.strong_span(text, *match.span("secret"))
+        return match.span("secret")
+
+    return find
