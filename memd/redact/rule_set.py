@@ -142,7 +142,15 @@ _RULES_AND_REASONS: tuple[tuple[tuple[Rule, ...], str], ...] = (
         "a place that a tool, a device or an export has for a secret",
     ),
     (password_files.RULES, "a file that keeps a user and a password a line"),
-    (settings_and_cookies.RULES, "a place that a setting, a program or a cookie has for a secret"),
+    (
+        (
+            *settings_and_cookies.RULES,
+            *shell_input.FILES,
+            *settings_and_cookies.DEVICES_AND_GAMES,
+            *command_line.BESIDE_USER,
+        ),
+        "a place that a setting, a program or a cookie has for a secret",
+    ),
     (links_that_let_in.RULES, "a link that lets in whoever has it"),
     ((*keys_in_sentences.RULES, *keys_in_sentences_east_asian.RULES), "a key that its sentence tells"),
     (

@@ -354,6 +354,23 @@ def _rarely_flagged(text: str, at: int) -> Span | None:
     return span if is_one and not secret_candidates.names_thing(said) else None
 
 
+# --- srun login -u 2267796004 -p niuniu1995
+
+_WITH_USER = re.compile(
+    r"-(?:u|U|user|username|-user(?:name)?)[ =][\"']?[\w.@\\+-]{2,64}[\"']?[ ](?:-p|-P|-pw|--?pass(?:word)?)[ =]?[\"']?(?P<secret>[^\s\"':/\\|<>$;&=-][^\s\"':/\\|<>$;&=]{4,63})(?=[\"']?(?:\s|\Z))"
+)
+
+
+def _with_user(text: str, at: int) -> Span | None:
+    match = _WITH_USER.match(text, at)
+    if match is None or secret_values.is_reference(match["secret"]):
+        return None
+    said = match["secret"]
+    is_one = secret_values.is_strong(said) and re.search("[A-Za-z]", said) is not None
+    is_address = re.fullmatch(r"[\w-]{1,20}(?:[.,][\w-]{1,20}){1,8}", said) is not None
+    return match.span("secret") if is_one and not is_address else None
+
+
 RULES = (
     Rule("password-flag", "password", (" -",), _flagged),
     Rule("password-flag-below", "password", ("\\\n-",), lambda text, at: _flagged(text, at + 1)),
@@ -566,3 +583,7 @@ LOGINS_AND_PASSPHRASES = (
     ),
 )  # fmt: skip
 """The login of a client of a database, and the passphrase of a key."""
+BESIDE_USER = (
+    Rule("user-flag-and-password", "password", ("-u ", "-user ", "-username ", "--user "), _with_user, needs=Nearby(re.compile("-[pP]"), 0, 80, 2)),
+)  # fmt: skip
+"""The flag of a password behind that of its user."""

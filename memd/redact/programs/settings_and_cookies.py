@@ -160,60 +160,6 @@ def _session_text(text: str, at: int) -> Span | None:
     return match.span("secret") if randomness.looks_random(match["secret"]) else None
 
 
-# --- cat > /etc/openvpn/auth.txt, then a user and a password, each on a line
-
-_FILE = re.compile(
-    r"(?:cat|tee)[ ][^\n]{0,60}?(?:auth|pass|cred|login|secret|userpass)[\w.-]{0,20}[^\n]{0,24}\n(?P<user>[\w.@+-]{2,64})\n(?P<secret>[!-~]{6,64})\n(?=\^D|EOF|EOT|END|[A-Z]{3,8}\n)",
-    re.IGNORECASE,
-)
-
-
-def _in_file(text: str, at: int) -> Span | None:
-    match = _FILE.match(text, at)
-    is_one = match is not None and secret_values.is_strong(match["secret"])
-    return match.span("secret") if match is not None and is_one else None
-
-
-# --- echo 'paprika-crayon-outback-plankton' > ~/.vault_pass
-
-_WRITTEN = re.compile(
-    r"(?:echo|printf)[ ](?:-n[ ]|-e[ ]|'%s'[ ]|\"%s\"[ ])?(?P<quote>[\"'])(?P<secret>[^\"'\n$]{6,120})(?P=quote)[ ]?"
-    r"(?:>{1,2}[ ]?[^\s;|&]{0,60}(?:pass|secret|passwd|passphrase|\.pw|\.cred|vault|token|\.key)[\w.-]{0,20}(?![\w/])"
-    r"|\|[ ]?(?:sudo[ ])?(?:tee[ ][^\s;|&]{0,60}(?:pass|secret|cred|token)|(?:docker|podman)[ ]secret[ ]create|gh[ ]secret[ ]set|pass[ ]insert|sudo[ ]-S|passwd[ ]--stdin|ansible-vault[ ]encrypt_string|wrangler[ ]secret[ ]put|fly(?:ctl)?[ ]secrets))",
-    re.IGNORECASE,
-)
-_JOINED_WORDS = re.compile(r"[A-Za-z]{3,12}(?:[-_. ][A-Za-z]{3,12}){2,9}[0-9]{0,4}")
-
-
-def _written(text: str, at: int) -> Span | None:
-    match = _WRITTEN.match(text, at)
-    if match is None or secret_values.is_reference(match["secret"]):
-        return None
-    said = match["secret"]
-    parts = frozenset(re.split("[-_. ]", said.lower()))
-    is_phrase = _JOINED_WORDS.fullmatch(said) is not None and parts.isdisjoint(
-        secret_values.SENTENCE_WORDS | secret_values.HARMLESS_WORDS
-    )
-    return match.span("secret") if is_phrase or secret_values.is_strong(said) else None
-
-
-# --- srun login -u 2267796004 -p niuniu1995
-
-_WITH_USER = re.compile(
-    r"-(?:u|U|user|username|-user(?:name)?)[ =][\"']?[\w.@\\+-]{2,64}[\"']?[ ](?:-p|-P|-pw|--?pass(?:word)?)[ =]?[\"']?(?P<secret>[^\s\"':/\\|<>$;&=-][^\s\"':/\\|<>$;&=]{4,63})(?=[\"']?(?:\s|\Z))"
-)
-
-
-def _with_user(text: str, at: int) -> Span | None:
-    match = _WITH_USER.match(text, at)
-    if match is None or secret_values.is_reference(match["secret"]):
-        return None
-    said = match["secret"]
-    is_one = secret_values.is_strong(said) and re.search("[A-Za-z]", said) is not None
-    is_address = re.fullmatch(r"[\w-]{1,20}(?:[.,][\w-]{1,20}){1,8}", said) is not None
-    return match.span("secret") if is_one and not is_address else None
-
-
 # --- "tacacs-server key Kolibri9vlucht", "pre-shared-key ascii-text ...": lines of routers, switches and access points
 
 _OF_DEVICE = re.compile(
@@ -331,9 +277,6 @@ def _node(text: str, at: int) -> Span | None:
     return match.span("secret")
 
 
-_NAMES_SECRET = Nearby(re.compile("(?:pass|PASS|Pass|secret|cred|auth|token|vault|key|login)"), 0, 200, 6)
-
-
 # --- //nas/vid /mnt/v cifs user=tv,pass=lanternfish,vers=3
 
 _OPTION = re.compile(
@@ -413,8 +356,9 @@ RULES = (
     Rule("session-of-site", "cookie", _NAMES_OF_COOKIES, _of_session, needs=Nearby(DIGIT, 0, 90)),
     Rule("session-text", "token", _SESSIONS, _session_text, needs=Nearby(re.compile(r"[\w-]{120}", re.ASCII), 0, 80, 120)),
     Rule("api-hash", "key", ("api_hash", "app_hash"), _behind(r"(?:api|app)_hash[\"']?[ ]?[:=][ ]?[\"']?(?P<secret>[0-9a-f]{32})(?![0-9a-f])")),
-    Rule("password-in-file", "password", ("cat >", "cat <<", "tee /", "tee ~", "tee -a"), _in_file, needs=Nearby(re.compile(r">|<<"), 0, 90, 2)),
-    Rule("secret-written", "password", ("echo ", "printf "), _written, needs=_NAMES_SECRET),
+)  # fmt: skip
+"""Settings of networks, lines of databases and code, and sessions."""
+DEVICES_AND_GAMES = (
     Rule(
         "device-line",
         "password",
@@ -427,8 +371,8 @@ RULES = (
     Rule("stream-key-said", "key", ("stream key", "streamkey", "stream_key", "推流密钥", "串流密钥"), _behind(r"(?:stream[ _]?key|[推串]流密钥)(?:[ ]is)?[ ]?[:=：]?[ ]?[\"']?(?P<secret>[a-z0-9]{4}(?:-[a-z0-9]{4}){3,4}|(?=[A-Za-z_-]{0,40}[0-9])[\w-]{20,80})(?![\w-])")),
     Rule("esim-code", "code", ("lpa:1$",), _behind(r"lpa:1\$[\w.-]{4,80}\$(?P<secret>[A-Z0-9-]{6,64})")),
     Rule("salt-named", "key", ("hash_salt'", "blowfish_secret'", "secret_salt'", "cookie_secret'", "app_secret'"), _behind(r"[a-z_]{8,18}'\]?[ ]?(?:=>?|,)[ ]?'(?P<secret>[^'\n]{16,128})'"), needs=Nearby(DIGIT, 0, 60)),
-    Rule("user-flag-and-password", "password", ("-u ", "-user ", "-username ", "--user "), _with_user, needs=Nearby(re.compile("-[pP]"), 0, 80, 2)),
 )  # fmt: skip
+"""Lines of devices, elements and settings by their names."""
 MOUNTS = (
     Rule("mount-option", "password", ("pass=", "password=", "passwd=", "pwd=", "pw="), _mounted, needs=Nearby(re.compile(","), 90, 80)),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Finds secrets that a shell passes on, other than as an argument: here-strings, pipes, and what was typed too late for a prompt."""
+"""Finds secrets that a shell passes on, other than as an argument: here-strings, pipes, files, and what was typed too late for a prompt."""
 
 import base64
 import re
@@ -70,6 +70,46 @@ def _missed(text: str, at: int) -> Span | None:
     return None if match is None else (left + match.start("typed"), left + len(match.string.rstrip(": ")))
 
 
+# --- cat > /etc/openvpn/auth.txt, then a user and a password, each on a line
+
+_FILE = re.compile(
+    r"(?:cat|tee)[ ][^\n]{0,60}?(?:auth|pass|cred|login|secret|userpass)[\w.-]{0,20}[^\n]{0,24}\n(?P<user>[\w.@+-]{2,64})\n(?P<secret>[!-~]{6,64})\n(?=\^D|EOF|EOT|END|[A-Z]{3,8}\n)",
+    re.IGNORECASE,
+)
+
+
+def _in_file(text: str, at: int) -> Span | None:
+    match = _FILE.match(text, at)
+    is_one = match is not None and secret_values.is_strong(match["secret"])
+    return match.span("secret") if match is not None and is_one else None
+
+
+# --- echo 'paprika-crayon-outback-plankton' > ~/.vault_pass
+
+_WRITTEN = re.compile(
+    r"(?:echo|printf)[ ](?:-n[ ]|-e[ ]|'%s'[ ]|\"%s\"[ ])?(?P<quote>[\"'])(?P<secret>[^\"'\n$]{6,120})(?P=quote)[ ]?"
+    r"(?:>{1,2}[ ]?[^\s;|&]{0,60}(?:pass|secret|passwd|passphrase|\.pw|\.cred|vault|token|\.key)[\w.-]{0,20}(?![\w/])"
+    r"|\|[ ]?(?:sudo[ ])?(?:tee[ ][^\s;|&]{0,60}(?:pass|secret|cred|token)|(?:docker|podman)[ ]secret[ ]create|gh[ ]secret[ ]set|pass[ ]insert|sudo[ ]-S|passwd[ ]--stdin|ansible-vault[ ]encrypt_string|wrangler[ ]secret[ ]put|fly(?:ctl)?[ ]secrets))",
+    re.IGNORECASE,
+)
+_JOINED_WORDS = re.compile(r"[A-Za-z]{3,12}(?:[-_. ][A-Za-z]{3,12}){2,9}[0-9]{0,4}")
+
+
+def _written(text: str, at: int) -> Span | None:
+    match = _WRITTEN.match(text, at)
+    if match is None or secret_values.is_reference(match["secret"]):
+        return None
+    said = match["secret"]
+    parts = frozenset(re.split("[-_. ]", said.lower()))
+    is_phrase = _JOINED_WORDS.fullmatch(said) is not None and parts.isdisjoint(
+        secret_values.SENTENCE_WORDS | secret_values.HARMLESS_WORDS
+    )
+    return match.span("secret") if is_phrase or secret_values.is_strong(said) else None
+
+
+_NAMES_SECRET = Nearby(re.compile("(?:pass|PASS|Pass|secret|cred|auth|token|vault|key|login)"), 0, 200, 6)
+
+
 HERE_STRINGS = (Rule("here-string", "password", ("<<<",), _here),)
 """What a program reads from a here-string."""
 ENCODED_AND_MISSED = (
@@ -87,3 +127,8 @@ PASSPHRASES_OF_DISKS = (
     ),
 )  # fmt: skip
 """What is piped into the program that opens a disk."""
+FILES = (
+    Rule("password-in-file", "password", ("cat >", "cat <<", "tee /", "tee ~", "tee -a"), _in_file, needs=Nearby(re.compile(r">|<<"), 0, 90, 2)),
+    Rule("secret-written", "password", ("echo ", "printf "), _written, needs=_NAMES_SECRET),
+)  # fmt: skip
+"""What is written into a file for passwords, or is piped into a program that keeps them."""
