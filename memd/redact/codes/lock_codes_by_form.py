@@ -7,7 +7,7 @@ the number of a locker before it tell a code, too.
 
 import re
 
-from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_end, line_start
+from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_end, line_start, matching
 from memd.redact.values import secret_candidates
 from memd.redact.values.code_numbers import ENDS_NUMBER, may_be_code
 from memd.redact.words.secret_words import SECRET_WORDS, either, shortest_anchors
@@ -220,6 +220,36 @@ def _of_locker(text: str, at: int) -> Span | None:
 _VERBS = (
     "enter ", "type ", "punch in ", "key in ", "put in ", "tap in ", "tippe ", "tipp ", "gib ", "tapez ", "tape ", "marca ", "marque ", "teclea ", "digita ", "digite ", "toets ", "wpisz ", "введи", "набери", "набрать", "tuşla ",
 )  # fmt: skip
+# A code behind the picture of a key or a lock.
+_BEHIND_PICTURE = re.compile(
+    r"[🔑🔐🔒🔓🗝][^\w\n]{0,8}(?P<secret>[!-~]{4,40}?)(?=[.,;!)]?[ \t]{0,4}(?:\n|\Z))"
+)
+
+
+# "🔑 TypeScript5", "🔒 closed 2024-05-01"
+_NUMBERED_NAME = re.compile(r"[A-Za-z]+[0-9.]+|[A-Z]+-[0-9]+|[0-9]{4}-[0-9-]+")
+
+
+def _behind_picture(text: str, at: int) -> Span | None:
+    match = _BEHIND_PICTURE.match(text, at)
+    if match is None:
+        return None
+    said = match["secret"]
+    if secret_candidates.is_year(said) or _NUMBERED_NAME.fullmatch(said) is not None:
+        return None
+    return (
+        match.span("secret")
+        if secret_candidates.is_typed_code(said) or secret_candidates.password_alone(said, 0) is not None
+        else None
+    )
+
+
+# --- of a lock with buttons: "locker room is now C-2580-X"
+
+_OF_BUTTONS = re.compile(
+    r"(?:locker|door|gate|keypad|shutter|lock|digicode|interphone|immeuble|portail)s?(?![a-z])(?![^\n]{0,30}(?:type|model|size|drawing|plan))[^\n]{0,40}?(?:[ ](?:is|now|to|it['’]?s|code|with|est|c['’]est)|[ ]?:)[ ]{1,2}(?P<secret>(?-i:[A-Z]-?[0-9]{3,5}-?[XYZ]|[AB][0-9]{4,5}[AB]))(?![\w-])",
+    re.IGNORECASE,
+)
 
 
 RULES = (
@@ -252,3 +282,9 @@ BESIDE_KEY_OR_NUMBER = (
     Rule("code-of-locker", "code", ("locker", "schließfach", "spind", "casier", "taquilla", "armadietto", "kluisje", "szafka", "шкафчик", "储物柜", "更衣柜", "柜子", "ロッカー"), _of_locker, needs=Nearby(re.compile("[0-9]{4}"), 0, 44, 4, has_digit=True)),
 )  # fmt: skip
 """Digits before the key that ends them, and behind the number of a locker."""
+BEHIND_PICTURE = (Rule("code-behind-picture", "code", ("🔑", "🔐", "🔒", "🔓", "🗝"), _behind_picture),)
+"""Codes behind the picture of a key or a lock."""
+OF_BUTTONS = (
+    Rule("code-of-buttons", "code", ("locker", "door", "gate", "keypad", "shutter", "lock", "digicode", "interphone", "immeuble", "portail"), matching(_OF_BUTTONS), needs=Nearby(re.compile("[A-Z]-?[0-9]{3}"), 0, 60, 5, has_digit=True)),
+)  # fmt: skip
+"""Codes of locks with buttons."""

@@ -109,6 +109,11 @@ def _of_place(text: str, at: int) -> Span | None:
 
 
 _NUMBER_NEAR = Nearby(re.compile("[0-9]{4}"), 0, 60, 4, has_digit=True)
+# Behind the verb at once: "unlock: 4471".
+_UNLOCKS = re.compile(
+    r"unlock(?:s|[ ](?:code|pin|number))?[ ]?[=:][ ]?(?P<secret>[0-9]{4,8})(?<!00)(?=[.,;)](?![0-9])|[ \t]{0,4}(?:\n|\Z)|[ ]and[ ])",
+    re.IGNORECASE,
+)
 
 
 RULES = (
@@ -133,3 +138,7 @@ OF_PLACES = (
     Rule("code-of-place", "code", ("code for ", "code to ", "code of ", "code on "), _of_place, needs=Nearby(re.compile("[0-9]{4}"), 0, 90, 4, has_digit=True)),
 )  # fmt: skip
 """Codes for places in and around a house."""
+THAT_UNLOCK = (
+    Rule("code-that-unlocks", "code", ("unlock",), matching(_UNLOCKS), needs=Nearby(re.compile("[=:]"), 0, 22), has_digit=True),
+)  # fmt: skip
+"""Digits that unlock something."""

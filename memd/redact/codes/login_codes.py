@@ -191,6 +191,13 @@ def _in_capitals(text: str, at: int) -> Span | None:
     return match.span("secret") if len(DIGIT.findall(said)) >= 2 and not said[-4:].isdecimal() else None
 
 
+# The digits on the back of a card.
+_ON_BACK = re.compile(
+    r"(?:(?:digits|code)[ ]on[ ]the[ ]back|security[ ]digits)[^\n0-9]{0,70}?(?:is|are|was|were|it['’]?s|:|=|-|–)[ ]{1,2}(?P<secret>[0-9]{3,4})(?=[.,;)!](?![0-9])|[ \t]{0,4}(?:\n|\Z))",
+    re.IGNORECASE,
+)
+
+
 RULES = (
     Rule("pin-said", "code", ("pin",), _pin, skips_prose=True, has_digit=True),
     Rule("code-said", "code", ("code",), matching(_CODE), skips_prose=True, has_digit=True),
@@ -228,3 +235,7 @@ OF_WORDS = (
     Rule("code-of-words", "code", ("login code", "log-in code", "sign-in code", "signin code", "verification code", "temporary code", "one-time code", "access code", "security code", "magic code", "登录码", "验证码", "临时码"), _code_of_words, needs=Nearby(re.compile("[a-z]-[a-z]{3,10}-[a-z]"), 0, 60, 14)),
 )  # fmt: skip
 """Codes of words."""
+ON_BACK_OF_CARD = (
+    Rule("code-on-back", "code", ("digits on the back", "code on the back", "security digits"), matching(_ON_BACK), needs=Nearby(DIGIT, 0, 100)),
+)  # fmt: skip
+"""The digits on the back of a card."""

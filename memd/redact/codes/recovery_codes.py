@@ -211,6 +211,10 @@ def _spare(text: str, at: int) -> Span | None:
     return match.span("secret") if is_one else None
 
 
+# The recovery key of an account of Apple.
+_OF_APPLE = r"RK(?:-[A-Z0-9]{4}){6}(?![\w-])"
+
+
 SINGLE_CODES = (
     Rule("recovery-code", "code", _LABELS, _recovery, needs=Nearby(DIGIT, 0, 110)),
     Rule("recovery-key-of-disk", "code", ("filevault",), matching(_FILEVAULT, re.IGNORECASE)),
@@ -220,3 +224,5 @@ LEFT_OVER = (
     Rule("code-spare", "code", _SPARE, _spare, needs=Nearby(re.compile("[a-z0-9]{4}-[a-z0-9]{4}"), 0, 120, 9)),
 )  # fmt: skip
 """One code of a list, beside what is left of it."""
+OF_APPLE = (Rule("recovery-key-of-apple", "key", ("RK-",), matching(_OF_APPLE), in_token=True, at_edge=True),)
+"""The recovery key of an account of Apple."""

@@ -1,10 +1,10 @@
-"""Finds keys that have no form of their own where a sentence or a setting tells them: digits, bytes, values of variables, keys of devices."""
+"""Finds keys that have no form of their own where a sentence or a setting tells them: digits, bytes, values of variables, of devices, halves."""
 
 import re
 from typing import Final
 
-from memd.redact.rule import Nearby, Rule, Span, matching
-from memd.redact.values import secret_values
+from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_start, matching
+from memd.redact.values import secret_candidates, secret_values
 from memd.redact.values.fixed_places import in_place
 from memd.redact.words.secret_words import SECRET_WORDS, either
 
@@ -208,6 +208,29 @@ def _vector(text: str, at: int) -> Span | None:
 _KEY_BESIDE = re.compile(
     r"key[\"']?[ ]?(?:[:=]|=>)[ ]?(?:new[ ])?(?:[\w.]{1,40}\([ ]?)?[bB]?[\"']", re.IGNORECASE
 )
+# A part of a secret that was split: "Shamir share 2 of 3: 2-8f1cc09b7e4d20aa51".
+_SHARE = r"(?:shamir|ssss|slip-?39)[^\n:]{0,60}[:=][ ]?(?P<secret>(?:[0-9]{1,2}-)?(?=[a-f]{0,40}[0-9])(?=[0-9]{0,40}[a-f])[0-9a-f]{12,200})(?![\w-])"
+
+
+# The secret half of a pair: "pub: pk_9920 / priv: PV-zq0L-77-mxx", "client thing (the long one) 7vQ~xLm0".
+_HALF = re.compile(
+    r"(?<![\w.-])(?:priv(?:ate)?(?:[ ](?:half|part|bit|one))?[ ]?[:=]|(?:the[ ])?(?:long|secret)[ ](?:one|half|bit|thing)[)]?[ ]?[:=]?)[ ]{1,2}(?P<secret>[!-~]{8,200}?)(?=[.,;!)]?(?:\s|\Z))",
+    re.IGNORECASE,
+)
+
+
+_OTHER_HALF = re.compile(r"(?<![a-z])(?:pub|public|client|pair|key|api|app)(?![a-z])", re.IGNORECASE)
+
+
+def _half(text: str, at: int) -> Span | None:
+    match = _HALF.match(text, at)
+    if match is None or secret_values.is_reference(match["secret"]) or "/" in match["secret"]:
+        return None
+    left = line_start(text, at, 70)
+    if _OTHER_HALF.search(text, left, at) is None:
+        return None
+    found = secret_candidates.password(match["secret"], match.start("secret"))
+    return (found.start, found.end) if found is not None and found.grade == "sure" else None
 
 
 RULES = (
@@ -248,3 +271,11 @@ BESIDE_VENDOR = (
     Rule("zhipu-key", "key", ("智谱", "zhipu"), in_place(r"(?:智谱|zhipu)[^\n]{0,40}?(?<![\w.])(?P<secret>[0-9a-f]{32}\.[a-z0-9]{16})(?!\w)")),
 )  # fmt: skip
 """Keys beside the name of their vendor."""
+SHARES = (
+    Rule("share-of-secret", "key", ("shamir", "ssss", "slip39", "slip-39"), matching(_SHARE, re.IGNORECASE), needs=Nearby(re.compile("[0-9a-f]{12}"), 0, 100, 13), has_digit=True),
+)  # fmt: skip
+"""Parts of a secret that was split."""
+HALVES = (
+    Rule("secret-half", "key", ("priv", "long one", "secret half", "secret one", "long bit", "long half", "secret bit"), _half, needs=Nearby(DIGIT, 0, 60)),
+)  # fmt: skip
+"""The secret half of a pair."""

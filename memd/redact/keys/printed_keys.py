@@ -3,6 +3,7 @@
 import re
 
 from memd.redact.rule import DIGIT, Nearby, Rule, Span, line_end, matching
+from memd.redact.values import secret_candidates
 from memd.redact.words.secret_words import either
 
 # Groups of capitals and digits, of licences, vouchers and encrypted disks.
@@ -64,6 +65,24 @@ def _on_label(text: str, at: int) -> Span | None:
     return match.span("secret") if len(set(match["secret"])) > 5 else None
 
 
+# --- on the label of a device: "Acc. key ZK3M8PW2", "Wireless Kcy  a9F3cTx6dLmp"
+
+_OF_DEVICES = ("acc", "acc.", "access", "network", "netw", "netw.", "ntwk", "net", "wlan", "wireless", "wifi", "wi-fi", "wpa", "wpa2", "router", "hub", "box", "dongle", "device")  # fmt: skip
+_LABELS = ("key", "kcy", "k3y", "pwd", "passwd", "passw0rd", "passcode")
+_ON_LABEL_OF_DEVICE = re.compile(
+    rf"(?<![A-Za-z])(?:{either(_OF_DEVICES)})[ ](?:{either(_LABELS)})(?:[ ]?[:=]|[ ]is)?[ \t]{{1,6}}(?P<secret>(?=[A-Za-z]{{0,25}}[0-9])(?=[0-9]{{0,25}}[A-Za-z])[A-Za-z0-9]{{8,26}})(?![\w.-])",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def _on_label_of_device(text: str, at: int) -> Span | None:
+    match = _ON_LABEL_OF_DEVICE.match(text, at)
+    if match is None or secret_candidates.names_thing(match["secret"]):
+        return None
+    digits = len(DIGIT.findall(match["secret"]))
+    return match.span("secret") if 1 < digits < len(match["secret"]) - 1 else None
+
+
 LICENCE_KEYS = (
     Rule(
         "key-groups",
@@ -86,3 +105,7 @@ KEYS_OF_ROUTERS = (
     Rule("key-of-router", "password", _BOXES, _on_label, needs=Nearby(re.compile("[0-9A-F]{16}"), 0, 130, 16)),
 )  # fmt: skip
 """A network key that nothing names, beside the router."""
+ON_LABEL = (
+    Rule("key-on-label", "password", tuple(f"{what} {label}" for what in _OF_DEVICES for label in _LABELS), _on_label_of_device, needs=Nearby(re.compile("[A-Za-z][0-9]|[0-9][A-Za-z]"), 0, 60, 2, has_digit=True)),
+)  # fmt: skip
+"""Keys on the label of a device, whose label may be read wrongly."""

@@ -1,10 +1,11 @@
-"""Finds passwords that a provider of mail draws for one application: "the app specific one, xuyz-jxbz-mvok-brty"."""
+"""Finds passwords that a provider or a program draws in groups of four, or as sixteen letters: "the app specific one, xuyz-jxbz-mvok-brty"."""
 
 import re
 
 from memd.redact.rule import Nearby, Rule, Span, line_end
 from memd.redact.values import randomness, secret_values
 from memd.redact.words.bip39 import words_of
+from memd.redact.words.secret_words import SECRET_WORDS
 
 # --- "the app specific one, xuyz-jxbz-mvok-brty": sixteen letters that a provider of mail drew
 
@@ -40,7 +41,38 @@ _FOUR_LETTERS = frozenset((
     "user", "pass", "code", "last", "sync", "send", "sent", "home", "work",
 ))  # fmt: skip
 
+
+# --- groups of four of a password that a program drew: "jotted: wN4t hh0E zzK1"
+
+_GROUPS_OF_FOUR = re.compile(
+    r"(?<![\w-])(?P<secret>[A-Za-z0-9]{4}(?:[ ][A-Za-z0-9]{4}){2,7})(?![\w-])", re.ASCII
+)
+_MIXED = re.compile(
+    r"(?=[A-Za-z]{0,3}[0-9])(?=[0-9]{0,3}[A-Za-z])[A-Za-z0-9]{4}|[a-z]{1,3}[A-Z][A-Za-z]{0,2}"
+)
+
+
+_IS_TOLD = re.compile(r"(?:[:=]|[ ](?:is|was))[ ]{1,3}[\"'“]?\Z")
+
+
+def _in_fours(text: str, at: int) -> Span | None:
+    end = line_end(text, at, 90)
+    for match in _GROUPS_OF_FOUR.finditer(text, at, end):
+        groups = match["secret"].split()
+        if (
+            _IS_TOLD.search(text[at : match.start()])
+            and re.search("[a-z]", match["secret"])
+            and 2 * len([group for group in groups if _MIXED.fullmatch(group)]) > len(groups)
+        ):
+            return match.span("secret")
+    return None
+
+
 LETTERS = (
     Rule("letters-of-mail", "password", _MAIL, _of_mail, needs=Nearby(re.compile("[a-z]{4}[ -][a-z]{4}[ -][a-z]{4}[ -][a-z]{4}|[a-z]{16}"), 0, 140, 19)),
 )  # fmt: skip
 """Sixteen letters."""
+FOURS = (
+    Rule("password-in-fours", "password", SECRET_WORDS.app_passwords.fours, _in_fours, needs=Nearby(re.compile("[A-Za-z0-9]{4} [A-Za-z0-9]{4} [A-Za-z0-9]{4}"), 0, 80, 14)),
+)  # fmt: skip
+"""Letters and digits in groups of four."""

@@ -420,6 +420,19 @@ def _said_before(text: str, at: int) -> Span | None:
     return (value.start, value.end) if is_one else None
 
 
+# A message that a device obeys: "text 'WHERE bluewhale12' to 07700 900412".
+_TEXTED = re.compile(
+    r"(?:text|sms|message|send)(?:[ ]the[ ]word|[ ]it)?[ ][\"'“‘](?:[A-Za-z#*]{2,12}[ ,]{1,2})?(?P<secret>[!-~]{4,32}?)[\"'”’][ ](?:to|on)[ ](?:[\w'’]{1,12}[ ]){0,3}\+?[0-9][0-9 ]{8}",
+    re.IGNORECASE,
+)
+
+
+def _texted(text: str, at: int) -> Span | None:
+    match = _TEXTED.match(text, at)
+    is_one = match is not None and DIGIT.search(match["secret"]) is not None
+    return match.span("secret") if match is not None and is_one else None
+
+
 RULES = (
     Rule(
         "password-said",
@@ -531,3 +544,7 @@ MISTYPED = (
     ),
 )  # fmt: skip
 """Behind a label with a typing error."""
+TEXTED = (
+    Rule("word-texted", "password", ("text '", 'text "', "text “", "text ‘", "sms '", 'sms "', "send '", 'send "'), _texted),
+)  # fmt: skip
+"""Words in a message that a device obeys."""

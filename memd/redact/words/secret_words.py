@@ -164,6 +164,11 @@ class ReceivedCodeWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     type_it: tuple[str, ...]
     grouped: tuple[str, ...]
     others: tuple[str, ...]
+
+
+class AppPasswordWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Words around passwords that a program or a provider draws, for memd.redact.passwords.app_passwords."""
+
     fours: tuple[str, ...]
 
 
@@ -238,6 +243,7 @@ class SecretWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     typed_codes: TypedCodeWords
     made_up: MadeUpWords
     received_codes: ReceivedCodeWords
+    app_passwords: AppPasswordWords
     described: DescribedWords
     below: BelowWords
 
