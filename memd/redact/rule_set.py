@@ -193,7 +193,15 @@ _RULES_AND_REASONS: tuple[tuple[tuple[Rule, ...], str], ...] = (
         ),
         "a code or a key where it is used",
     ),
-    (words_that_open.RULES, "words behind what they open, or beside a user"),
+    (
+        (
+            *words_that_open.RULES,
+            *user_and_password.BEHIND_LETTERS,
+            *words_that_open.BESIDE_USER_OR_LABEL,
+            *user_and_password.BEHIND_ADDRESS,
+        ),
+        "words behind what they open, or beside a user",
+    ),
     (described.RULES, "a word behind what it is made of, how it is spelled, or a question"),
     (scored_context.RULES, "a value that the words around it tell"),
     (beside_a_remark.RULES, "words put together as in a password, beside a remark on one"),

@@ -1,4 +1,4 @@
-"""Finds passwords beside a user: each behind its label, behind a word for logging in, or as "admin / ..." alone on a line."""
+"""Finds passwords beside a user: each behind its label, behind a word for logging in, as "admin / ..." alone on a line, or behind an address of mail."""
 
 import re
 
@@ -127,6 +127,76 @@ def _listed(text: str, at: int) -> Span | None:
     return match.span("secret") if is_one and "/" not in said and "localhost" not in said else None
 
 
+# --- behind single letters: "u: sysop p: 9Sb8A6CNW"
+
+_SHORT = re.compile(
+    r"(?<![\w.])(?:u|k|b|usr|user|un|l|login|id|acc|acct|account|e|mail|账号|账户|用户|号|昵称)[ ]?[:=：][ ]{0,2}[\"'`]?[^\s:=\"'`]{2,48}[\"'`]?[ \t,;/|，；、]{0,3}\n?[ \t]{0,4}\Z",
+    re.IGNORECASE,
+)
+_SHORT_PASSWORD = re.compile(
+    r"(?:[pP](?:w|ass|wd)?|[shwlşSHWL])[ ]?[:=：][ ]{0,2}[\"'`]?(?P<secret>[!-~]{5,64}?)(?=[\"'`]?[,;.)]?(?:\s|\Z|[，。；]))"
+)
+
+
+def _short(text: str, at: int) -> Span | None:
+    match = _SHORT_PASSWORD.match(text, at)
+    if match is None or text[at - 1 : at].isalnum():
+        return None
+    if _SHORT.search(text[max(0, at - 70) : at]) is None or secret_values.is_reference(match["secret"]):
+        return None
+    span = secret_values.strong_span(text, *match.span("secret"))
+    if span is None or text[at] in "pP":
+        return span
+    # Behind the first letter of the word in another language.
+    found = secret_candidates.password(text[slice(*span)], 0)
+    return span if found is not None and found.grade != "weak" else None
+
+
+# --- an account's address, and the password on the line below
+
+_BELOW_MAIL = re.compile(
+    r"@[\w-]{1,40}(?:\.[\w-]{1,20}){1,3}[ \t]{0,4}\n[ \t>*•-]{0,6}(?:(?:密码|pw|pass|p)[ ]?[:：][ ]?)?(?P<secret>[!-~]{7,64})[ \t]{0,4}(?=\n|\Z)",
+    re.ASCII | re.IGNORECASE,
+)
+_MAIL_ALONE = re.compile(r"(?:\A|\n)[ \t>*•-]{0,6}(?:[^\n:：@]{1,16}[:：][ ]?)?[\w.+-]{2,48}\Z")
+_OF_ACCOUNT = re.compile(
+    r"\bid\b|苹果id|apple|icloud|account|log-?in|sign-?in|portal|netflix|steam|google|账号|帐号|账户|登[录陆]|邮箱|会员|zugang|konto|compte|cuenta|conta\b|account|учет|аккаунт|アカウント|계정|wi-?fi|vpn|user",
+    re.IGNORECASE,
+)
+
+
+def _below_mail(text: str, at: int) -> Span | None:
+    match = _BELOW_MAIL.match(text, at)
+    if match is None or _MAIL_ALONE.search(text[max(0, at - 80) : at]) is None:
+        return None
+    found = secret_candidates.password(match["secret"], 0)
+    is_one = (
+        found is not None and found.grade != "weak" and "@" not in match["secret"][1:-1].rstrip("!?")[-1:]
+    )
+    if not is_one or secret_values.is_reference(match["secret"]) or "://" in match["secret"]:
+        return None
+    return match.span("secret") if _OF_ACCOUNT.search(text, max(0, at - 140), at) is not None else None
+
+
+# --- netflix,bo@x.org,otterflix41: a row of an export
+
+_ROW = re.compile(
+    r"@[\w-]{1,40}(?:\.[\w-]{1,20}){1,3}[,;\t](?P<secret>[^\s,;\"']{6,64})(?=[,;\t]|[ \t]{0,4}(?:\n|\Z))",
+    re.ASCII,
+)
+_ROW_BEFORE = re.compile(
+    r"(?:\A|[\n ])(?:https?://)?[\w.-]{2,60}[,;\t](?:[\w. -]{0,40}[,;\t])?[\w.+-]{2,48}\Z"
+)
+
+
+def _of_row(text: str, at: int) -> Span | None:
+    match = _ROW.match(text, at)
+    if match is None or _ROW_BEFORE.search(text[max(0, at - 150) : at]) is None or "@" in match["secret"]:
+        return None
+    found = secret_candidates.password(match["secret"], 0)
+    return match.span("secret") if found is not None and found.grade != "weak" else None
+
+
 RULES = (
     Rule("password-beside-user", "password", _WORDS.users, _beside),
     Rule("password-paired-abroad", "password", _WORDS.access, _paired, needs=Nearby(DIGIT, 0, 120)),
@@ -134,3 +204,12 @@ RULES = (
     Rule("password-paired-alone", "password", tuple(f"{user} / " for user in _ALONE_USERS), _alone),
 )
 """One rule a form of the pair."""
+BEHIND_LETTERS = (
+    Rule("user-and-password-short", "password", ("p:", "p=", "p :", "pw:", "pw=", "p：", "s: ", "h: ", "w: ", "l: ", "ş: "), _short),
+)  # fmt: skip
+"""A user and a password, each behind a single letter."""
+BEHIND_ADDRESS = (
+    Rule("password-in-export", "password", ("@",), _of_row, needs=Nearby(re.compile(r"[a-z][,;\t](?=\S)"), 0, 60, 3)),
+    Rule("password-below-mail", "password", ("@",), _below_mail, needs=Nearby(re.compile(r"\n"), 0, 90)),
+)  # fmt: skip
+"""A password behind an address of mail: in a row of an export, or on the line below."""

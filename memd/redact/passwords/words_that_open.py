@@ -1,4 +1,4 @@
-"""Finds passwords of words behind what they open, and beside a user: "you get in with falcon-zephyr-ginger", "u: sysop p: ..."."""
+"""Finds passwords of words behind what they open, behind a label and beside a user: "you get in with falcon-zephyr-ginger"."""
 
 import re
 
@@ -67,31 +67,6 @@ def _remark(text: str, at: int) -> Span | None:
     return match.span("secret") if is_one else None
 
 
-# --- behind single letters: "u: sysop p: 9Sb8A6CNW"
-
-_SHORT = re.compile(
-    r"(?<![\w.])(?:u|k|b|usr|user|un|l|login|id|acc|acct|account|e|mail|账号|账户|用户|号|昵称)[ ]?[:=：][ ]{0,2}[\"'`]?[^\s:=\"'`]{2,48}[\"'`]?[ \t,;/|，；、]{0,3}\n?[ \t]{0,4}\Z",
-    re.IGNORECASE,
-)
-_SHORT_PASSWORD = re.compile(
-    r"(?:[pP](?:w|ass|wd)?|[shwlşSHWL])[ ]?[:=：][ ]{0,2}[\"'`]?(?P<secret>[!-~]{5,64}?)(?=[\"'`]?[,;.)]?(?:\s|\Z|[，。；]))"
-)
-
-
-def _short(text: str, at: int) -> Span | None:
-    match = _SHORT_PASSWORD.match(text, at)
-    if match is None or text[at - 1 : at].isalnum():
-        return None
-    if _SHORT.search(text[max(0, at - 70) : at]) is None or secret_values.is_reference(match["secret"]):
-        return None
-    span = secret_values.strong_span(text, *match.span("secret"))
-    if span is None or text[at] in "pP":
-        return span
-    # Behind the first letter of the word in another language.
-    found = secret_candidates.password(text[slice(*span)], 0)
-    return span if found is not None and found.grade != "weak" else None
-
-
 # --- "login jwest71 copper_magnet671", "printer admin → admin / trumpet_orbit194"
 
 _BESIDE_USER = re.compile(
@@ -132,32 +107,6 @@ def _labelled(text: str, at: int) -> Span | None:
         return None
     is_about = secret_values.is_about_passwords(said) or secret_values.is_reference(said)
     return None if is_about else match.span("secret")
-
-
-# --- an account's address, and the password on the line below
-
-_BELOW_MAIL = re.compile(
-    r"@[\w-]{1,40}(?:\.[\w-]{1,20}){1,3}[ \t]{0,4}\n[ \t>*•-]{0,6}(?:(?:密码|pw|pass|p)[ ]?[:：][ ]?)?(?P<secret>[!-~]{7,64})[ \t]{0,4}(?=\n|\Z)",
-    re.ASCII | re.IGNORECASE,
-)
-_MAIL_ALONE = re.compile(r"(?:\A|\n)[ \t>*•-]{0,6}(?:[^\n:：@]{1,16}[:：][ ]?)?[\w.+-]{2,48}\Z")
-_OF_ACCOUNT = re.compile(
-    r"\bid\b|苹果id|apple|icloud|account|log-?in|sign-?in|portal|netflix|steam|google|账号|帐号|账户|登[录陆]|邮箱|会员|zugang|konto|compte|cuenta|conta\b|account|учет|аккаунт|アカウント|계정|wi-?fi|vpn|user",
-    re.IGNORECASE,
-)
-
-
-def _below_mail(text: str, at: int) -> Span | None:
-    match = _BELOW_MAIL.match(text, at)
-    if match is None or _MAIL_ALONE.search(text[max(0, at - 80) : at]) is None:
-        return None
-    found = secret_candidates.password(match["secret"], 0)
-    is_one = (
-        found is not None and found.grade != "weak" and "@" not in match["secret"][1:-1].rstrip("!?")[-1:]
-    )
-    if not is_one or secret_values.is_reference(match["secret"]) or "://" in match["secret"]:
-        return None
-    return match.span("secret") if _OF_ACCOUNT.search(text, max(0, at - 140), at) is not None else None
 
 
 # --- "unifi: bo / velvet.otter.12", "cam at 10.0.0.9 admin:Harbor_view7": behind a user and a slash
@@ -212,25 +161,6 @@ def _behind_short(text: str, at: int) -> Span | None:
     return match.span("secret") if is_worded_in_any_case(match["secret"]) else None
 
 
-# --- netflix,bo@x.org,otterflix41: a row of an export
-
-_ROW = re.compile(
-    r"@[\w-]{1,40}(?:\.[\w-]{1,20}){1,3}[,;\t](?P<secret>[^\s,;\"']{6,64})(?=[,;\t]|[ \t]{0,4}(?:\n|\Z))",
-    re.ASCII,
-)
-_ROW_BEFORE = re.compile(
-    r"(?:\A|[\n ])(?:https?://)?[\w.-]{2,60}[,;\t](?:[\w. -]{0,40}[,;\t])?[\w.+-]{2,48}\Z"
-)
-
-
-def _of_row(text: str, at: int) -> Span | None:
-    match = _ROW.match(text, at)
-    if match is None or _ROW_BEFORE.search(text[max(0, at - 150) : at]) is None or "@" in match["secret"]:
-        return None
-    found = secret_candidates.password(match["secret"], 0)
-    return match.span("secret") if found is not None and found.grade != "weak" else None
-
-
 _WITH_SIGN = re.compile("[-._](?<=[a-zA-Z]{3}.)[a-zA-Z]{3}")
 _SIGN_BETWEEN = Nearby(_WITH_SIGN, 0, 90, 4)
 
@@ -244,12 +174,13 @@ RULES = (
     ),
     Rule("phrase-opens", "password", ("opens", "opened", "open with", "open it with", "unlock", "decrypt", *(f"{count} {kind}words" for count in ("three", "four", "five", "six", "seven", "eight", "3", "4", "5", "6", "7", "8") for kind in ("", "random ", "little ", "plain ", "simple ", "lowercase "))), _phrase, needs=Nearby(re.compile("(?:[:=]|[–—-])[ ][\"'`“«]?[a-z]{3}"), 0, 60, 7)),
     Rule("words-in-remark", "password", ("cryptsetup", "luksopen", "veracrypt", "zfs load-key", "borg ", "restic ", "gpg ", "ssh-add", "ssh -i", "openssl ", "age -d", "unzip ", "7z x", "sudo mount"), _remark, needs=Nearby(re.compile("#"), 0, 150)),
-    Rule("user-and-password-short", "password", ("p:", "p=", "p :", "pw:", "pw=", "p：", "s: ", "h: ", "w: ", "l: ", "ş: "), _short),
+)  # fmt: skip
+"""Words behind what they open, and in a remark on a command."""
+BESIDE_USER_OR_LABEL = (
     Rule("words-beside-user", "password", ("login", "log-in", "logon", "signin", "sign-in", "user", "account", "user id", "creds", "credential", "admin", "zugang", "compte", "cuenta", "conta ", "usuario", "usuário", "utente", "utilisateur", "benutzer", "gebruiker", "логин", "учетка"), _beside_user, needs=Nearby(DIGIT, 0, 130)),
     Rule("words-behind-label", "password", _LABELS, _labelled, needs=Nearby(re.compile("[a-z][-._]?[0-9]{2}"), 0, 110, 4, has_digit=True)),
     Rule("words-after-slash", "password", (" / ",), _after_slash, needs=Nearby(_WITH_SIGN, 0, 40, 4)),
     Rule("words-of-system", "password", ("root:", "root/", "admin:", "admin/", "administrator/", "administrator:", "user:", "user/", "guest:", "guest/", "pi:", "pi/", "ubuntu:", "operator:", "operator/", "viewer:", "viewer/"), _of_system, needs=Nearby(_WITH_SIGN, 0, 40, 4)),
     Rule("words-behind-short-label", "password", ("pass", "pw", "mdp", "creds"), _behind_short, needs=Nearby(DIGIT, 0, 130)),
-    Rule("password-in-export", "password", ("@",), _of_row, needs=Nearby(re.compile(r"[a-z][,;\t](?=\S)"), 0, 60, 3)),
-    Rule("password-below-mail", "password", ("@",), _below_mail, needs=Nearby(re.compile(r"\n"), 0, 90)),
 )  # fmt: skip
+"""Words beside a user, behind a label, and behind a slash."""
