@@ -122,7 +122,8 @@ _RULES_AND_REASONS: tuple[tuple[tuple[Rule, ...], str], ...] = (
     (line_below.RULES, "a value alone on the line below its label"),
     (turns_later.RULES, "a turn that says nothing else, after one that asked for it"),
     (corrections.RULES, "a correction of a secret right before it"),
-    ((*command_line.RULES, *function_calls.RULES), "an argument of a command that is a password or a token"),
+    (command_line.RULES, "an argument of a command that is a password or a token"),
+    (function_calls.RULES, "a literal argument of a function that takes a password or a key"),
     (client_calls.RULES, "an argument of a call that connects a client"),
     (
         (

@@ -60,4 +60,3 @@ RULES = (
         needs=Nearby(re.compile("[:：/|,–-][ ]"), 0, 90, 2),
     ),
 )  # fmt: skip
-"""One rule."""

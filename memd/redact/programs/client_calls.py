@@ -93,4 +93,3 @@ RULES = (
         _connected,
     ),
 )
-"""One rule."""
