@@ -383,6 +383,8 @@ def answer(asked: str, text: str) -> Span | None:
 # App passwords: four groups of four letters that are no words, or of letters and digits.
 _OF_FOUR = "(?=[0-9]{0,3}[a-z])[a-z0-9]{4}"
 _FOUR_BY_FOUR = re.compile(rf"(?<![A-Za-z0-9-])(?:{_OF_FOUR}[ -]){{3}}{_OF_FOUR}(?![A-Za-z0-9-])")
+# Between the first two groups; what begins with a small class of characters is searched for fastest.
+_FIRST_GAP = re.compile("[ -](?<=[a-z0-9]{4}.)(?=(?:[a-z0-9]{4}[ -]){2}[a-z0-9]{4})")
 
 
 def _of_program(text: str, at: int) -> Span | None:
@@ -532,7 +534,7 @@ RULES = (
     Rule("password-was", "password", ("pass",), _was, skips_prose=True),
     Rule("password-asked", "password", ("pass",), _asked, needs=_ON_LINE_BELOW),
     Rule("key-asked", "key", ("token", "key", "secret"), _asked_for_key, needs=_ON_LINE_BELOW),
-    Rule("password-of-program", "password", ("pass",), _of_program, needs=Nearby(_FOUR_BY_FOUR, 0, 69, 20)),
+    Rule("password-of-program", "password", ("pass",), _of_program, needs=Nearby(_FIRST_GAP, 0, 73, 24)),
 )
 """What is said of passwords, tokens and keys, in English."""
 MISTYPED = (
