@@ -39,6 +39,10 @@ _LIGHT = GRAMMAR | frozenset(
     "一二两三几那个位条台家次样号里上下中前后时先别来去到起出成让说才只已再更最则若所每各另其间处边"
 )
 _CLAUSE_END = re.compile(r"[^\w\s'’-]+")
+# 168,000 is the number 168000; a dot may part the digits of a version or an address.
+_THOUSANDS = re.compile(r"(?<![A-Za-z0-9_.,])[0-9]{1,3}(?:[,，][0-9]{3})+(?![A-Za-z0-9_,]|\.[0-9]{3})")
+# The parts of a smaller one stand in many texts that do not have it.
+_LARGE = re.compile("[1-9][0-9]{4,11}", re.ASCII)
 _whole_runs = words_and("")
 
 
@@ -183,14 +187,19 @@ def _terms(form: str) -> tuple[str, ...]:
             else [word]
         )
     ]
-    content = [term for term in terms if term not in STOP_WORDS and (len(term) > 1 or is_cjk(term))]
+    content = [
+        term
+        for term in terms
+        if term not in STOP_WORDS and (len(term) > 1 or is_cjk(term) or term.isdecimal())
+    ]
     return tuple(content or terms)
 
 
 def asked_words(question: str) -> list[AskedWord]:
     """Return the first content words of a question; of expressions that begin together, the longest that the thesaurus has."""
     found: list[AskedWord] = []
-    for clause in _CLAUSE_END.split(QUESTION_WORDS.sub(" ", question[:_MAX_CHARS])):
+    whole = _THOUSANDS.sub(_without_commas, question[:_MAX_CHARS])
+    for clause in _CLAUSE_END.split(QUESTION_WORDS.sub(" ", whole)):
         english: list[str] = []
         for word in separate_words(simplified(_whole_runs(clause)).replace("没有", " ")):
             if is_cjk(word[0]):
@@ -200,7 +209,18 @@ def asked_words(question: str) -> list[AskedWord]:
             else:
                 english.append(word)
         found += _english(english)
+    in_groups = {_without_commas(number) for number in _THOUSANDS.finditer(question)}
+    found = [_in_words(one) if one.asked in in_groups else one for one in found]
     return list(dict.fromkeys(found))[:_MAX_WORDS]
+
+
+def _without_commas(number: re.Match[str]) -> str:
+    return re.sub("[,，]", "", number[0])
+
+
+def _in_words(number: AskedWord) -> AskedWord:
+    """Return a number that is asked for with commas as the words that it is indexed as, with the number as another form."""
+    return AskedWord(" ".join(number.others), (number.asked,)) if number.others else number
 
 
 def _english(words: Sequence[str]) -> Iterator[AskedWord]:
@@ -223,9 +243,15 @@ def _english(words: Sequence[str]) -> Iterator[AskedWord]:
             if others:  # none: it only has the hash of another
                 break
         asked = " ".join(words[at:end])
+        others = others or _in_groups(asked)
         if others or (_is_content(asked) and len(asked) >= _SHORTEST):
             yield AskedWord(asked, others)
         at = end
+
+
+def _in_groups(word: str) -> tuple[str, ...]:
+    """Return a number as it is indexed where its digits are in groups of three: 168,000 is two words."""
+    return (f"{int(word):,}".replace(",", " "),) if _LARGE.fullmatch(word) else ()
 
 
 def _is_content(word: str) -> bool:

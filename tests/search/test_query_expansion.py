@@ -55,6 +55,39 @@ def test_a_question_is_read_by_its_longest_known_words(question: str, expected: 
     assert words(question) == expected
 
 
+@pytest.mark.parametrize(
+    ("question", "number", "other"),
+    [
+        ("what costs 168000?", "168000", ("168 000",)),
+        ("what costs 168,000?", "168 000", ("168000",)),
+        ("车位168，000元", "168 000", ("168000",)),
+        ("12,250.50", "12 250", ("12250",)),
+        ("about 1,234,567 lines", "1 234 567", ("1234567",)),
+        ("the plans for 2026", "2026", ()),
+        ("count 1301", "1301", ()),
+        ("call 0301234567", "0301234567", ()),
+        ("version 1.2.3,400", "400", ()),
+    ],
+)
+def test_a_number_is_asked_for_with_and_without_commas(
+    question: str, number: str, other: tuple[str, ...]
+) -> None:
+    """However it is asked for; no small one, no telephone number, and no part of a version."""
+    assert others(question)[number] == other
+
+
+def test_all_groups_of_a_number_are_needed() -> None:
+    """Also the first, of one digit."""
+    expanded = expansion("where are the 1000345 bricks?")
+    assert expanded is not None
+    number = expanded.words.index(AskedWord("1000345", ("1 000 345",)))
+    assert [expanded.terms[term] for term in expanded.forms[expanded.first[number] + 1]] == [
+        "1",
+        "000",
+        "345",
+    ]
+
+
 def test_words_have_synonyms_and_translations_in_any_form() -> None:
     assert "landlord" in others("房东是谁")["房东"]
     assert "房东" in others("who are the landlords?")["landlords"]
