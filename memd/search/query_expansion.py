@@ -198,8 +198,8 @@ def _terms(form: str) -> tuple[str, ...]:
 def asked_words(question: str) -> list[AskedWord]:
     """Return the first content words of a question; of expressions that begin together, the longest that the thesaurus has."""
     found: list[AskedWord] = []
-    whole = _THOUSANDS.sub(_without_commas, question[:_MAX_CHARS])
-    for clause in _CLAUSE_END.split(QUESTION_WORDS.sub(" ", whole)):
+    read = question[:_MAX_CHARS]
+    for clause in _CLAUSE_END.split(QUESTION_WORDS.sub(" ", _THOUSANDS.sub(_without_commas, read))):
         english: list[str] = []
         for word in separate_words(simplified(_whole_runs(clause)).replace("没有", " ")):
             if is_cjk(word[0]):
@@ -209,7 +209,7 @@ def asked_words(question: str) -> list[AskedWord]:
             else:
                 english.append(word)
         found += _english(english)
-    in_groups = {_without_commas(number) for number in _THOUSANDS.finditer(question)}
+    in_groups = {_without_commas(number) for number in _THOUSANDS.finditer(read)}
     found = [_in_words(one) if one.asked in in_groups else one for one in found]
     return list(dict.fromkeys(found))[:_MAX_WORDS]
 
